@@ -1,0 +1,276 @@
+"""The nouns of Showhow: plain dataclasses that SQLAlchemy can store.
+
+Project 1-n Question 1-n Trace 1-n Step 1-n Edit
+Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
+Library 1-n LibraryItem n-1 Trace; Run 1-n Trace
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+from uuid_utils.compat import uuid7
+
+from db.types import ExactText, UtcDateTime
+
+TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
+ROLES = ("annotator", "reviewer", "admin")
+
+
+def now() -> datetime:
+    """This moment in UTC."""
+    return datetime.now(UTC)
+
+
+class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own way to declare it
+        str: ExactText,
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON(none_as_null=True),
+        list[str]: JSON(none_as_null=True),
+        list[dict[str, Any]]: JSON(none_as_null=True),
+    }
+
+
+class User(Base):
+    """A person who records, reviews or administers."""
+
+    __tablename__ = "user"
+
+    name: Mapped[str] = mapped_column(unique=True)
+    roles: Mapped[list[str]] = mapped_column(default_factory=lambda: list(ROLES))
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class Project(Base):
+    """A set of questions over one world, with guidelines (markdown) and the tools it offers."""
+
+    __tablename__ = "project"
+
+    name: Mapped[str] = mapped_column(unique=True)
+    world: Mapped[str]
+    guidelines: Mapped[str] = mapped_column(default="")
+    tools: Mapped[list[str]] = mapped_column(default_factory=list)
+    overlap: Mapped[int] = mapped_column(default=1)
+    """How many people answer each question."""
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class Question(Base):
+    """What is asked, with every gold answer as {"text", "entity"} and, where known, the gold decomposition."""
+
+    __tablename__ = "question"
+    __table_args__ = (
+        UniqueConstraint("project_id", "position"),
+        Index("ix_question_queue", "project_id", "completed", "position"),
+        Index("ix_question_source", "project_id", "source_id"),
+    )
+
+    project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id"))
+    position: Mapped[int]
+    text: Mapped[str]
+    source_id: Mapped[str | None] = mapped_column(default=None)
+    """The question's own id in the data set that it came from."""
+    dataset: Mapped[str | None] = mapped_column(default=None)
+    split: Mapped[str | None] = mapped_column(default=None)
+    kind: Mapped[str | None] = mapped_column(default=None)
+    gold_answers: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
+    decomposition: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
+    details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    completed: Mapped[int] = mapped_column(default=0)
+    """How many people's traces of it are submitted or approved; kept by the store for the queue."""
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class Run(Base):
+    """One evaluation: a reasoner over questions, with everything needed to repeat it."""
+
+    __tablename__ = "run"
+
+    name: Mapped[str]
+    reasoner: Mapped[str]
+    world: Mapped[str]
+    configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    started_at: Mapped[datetime] = mapped_column(default_factory=now)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class Trace(Base):
+    """A solution process, by a person or by a reasoner; approved, it is a demonstration."""
+
+    __tablename__ = "trace"
+    __table_args__ = (
+        CheckConstraint("status in ('draft', 'submitted', 'approved', 'rejected', 'failed')", name="status"),
+        Index("ix_trace_status", "status", "submitted_at", "id"),
+        Index("ix_trace_author", "author_id", "status", "started_at"),
+        Index("ix_trace_question", "question_id", "status"),
+    )
+
+    question_id: Mapped[UUID] = mapped_column(ForeignKey("question.id"))
+    author_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
+    run_id: Mapped[UUID | None] = mapped_column(ForeignKey("run.id"), default=None)
+    reasoner: Mapped[str] = mapped_column(default="human")
+    status: Mapped[str] = mapped_column(default="draft")
+    answer_text: Mapped[str | None] = mapped_column(default=None)
+    """The answer that the text sources give."""
+    answer_graph: Mapped[str | None] = mapped_column(default=None)
+    """The answer that the graph gives."""
+    answer_model: Mapped[str | None] = mapped_column(default=None)
+    """The answer that the author knows without a source."""
+    final_answer: Mapped[str | None] = mapped_column(default=None)
+    final_thought: Mapped[str | None] = mapped_column(default=None)
+    parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
+    parent_position: Mapped[int | None] = mapped_column(default=None)
+    """The last step taken over from the parent trace."""
+    started_at: Mapped[datetime] = mapped_column(default_factory=now)
+    submitted_at: Mapped[datetime | None] = mapped_column(default=None)
+    wall_seconds: Mapped[float | None] = mapped_column(default=None)
+    active_seconds: Mapped[float | None] = mapped_column(default=None)
+    configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    version: Mapped[int] = mapped_column(default=1, nullable=False)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+
+    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy's own way to declare it
+
+
+class Step(Base):
+    """Thought, action, observation, rating; written before its tool runs and completed after."""
+
+    __tablename__ = "step"
+    __table_args__ = (
+        CheckConstraint("rating is null or rating between 1 and 5", name="rating"),
+        Index(
+            "ux_step_position",
+            "trace_id",
+            "position",
+            unique=True,
+            sqlite_where=text("removed_at is null"),
+            postgresql_where=text("removed_at is null"),
+        ),
+    )
+
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"))
+    position: Mapped[int]
+    """From 1, without gaps among the steps that are not removed."""
+    thought: Mapped[str] = mapped_column(default="")
+    tool: Mapped[str | None] = mapped_column(default=None)
+    arguments: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    origins: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    """For each argument where its value came from; the forms are in reasoners/origins.py."""
+    observation: Mapped[str | None] = mapped_column(default=None)
+    data: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    error: Mapped[str | None] = mapped_column(default=None)
+    rating: Mapped[int | None] = mapped_column(default=None)
+    latency: Mapped[float | None] = mapped_column(default=None)
+    """Seconds that the tool took."""
+    started_at: Mapped[datetime] = mapped_column(default_factory=now)
+    finished_at: Mapped[datetime | None] = mapped_column(default=None)
+    """Unset while the tool runs, and for good when the process died meanwhile."""
+    wall_seconds: Mapped[float | None] = mapped_column(default=None)
+    """From the moment the step could be composed to the moment it was run."""
+    active_seconds: Mapped[float | None] = mapped_column(default=None)
+    """The part of it in which the person was at work: page visible, no pause of over 30 s."""
+    parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
+    removed_at: Mapped[datetime | None] = mapped_column(default=None)
+    version: Mapped[int] = mapped_column(default=1, nullable=False)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+
+    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy's own way to declare it
+
+
+class Edit(Base):
+    """What a change of a trace or a step replaced, with who and when."""
+
+    __tablename__ = "edit"
+
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)
+    action: Mapped[str]
+    """What was done: thought, rating, run again, undo, redo, answer, status ..."""
+    before: Mapped[dict[str, Any]]
+    step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
+    editor_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
+    at: Mapped[datetime] = mapped_column(default_factory=now)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+
+
+class Draft(Base):
+    """The step or answer that is being typed in a trace and has not been run or submitted yet."""
+
+    __tablename__ = "draft"
+
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), primary_key=True)
+    content: Mapped[dict[str, Any]]
+    saved_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class Assignment(Base):
+    """Who has which question until when; a skipped one keeps its reason."""
+
+    __tablename__ = "assignment"
+    __table_args__ = (
+        UniqueConstraint("question_id", "user_id"),
+        CheckConstraint("state in ('open', 'skipped', 'done')", name="state"),
+        Index("ix_assignment_user", "user_id", "state"),
+    )
+
+    question_id: Mapped[UUID] = mapped_column(ForeignKey("question.id"))
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("user.id"))
+    state: Mapped[str] = mapped_column(default="open")
+    reason: Mapped[str | None] = mapped_column(default=None)
+    until: Mapped[datetime | None] = mapped_column(default=None)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class Judgement(Base):
+    """What a person thinks of a trace, alone or beside another: approval, preference, truthfulness ..."""
+
+    __tablename__ = "judgement"
+
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)
+    aspect: Mapped[str]
+    value: Mapped[str]
+    judge_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
+    other_trace_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
+    comment: Mapped[str] = mapped_column(default="")
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class Library(Base):
+    """A frozen, numbered set of demonstrations; a run names the name and number that it used."""
+
+    __tablename__ = "library"
+    __table_args__ = (UniqueConstraint("name", "number"),)
+
+    name: Mapped[str]
+    number: Mapped[int]
+    card: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    frozen_at: Mapped[datetime] = mapped_column(default_factory=now)
+
+
+class LibraryItem(Base):
+    """One demonstration's place in a library version."""
+
+    __tablename__ = "library_item"
+
+    library_id: Mapped[UUID] = mapped_column(ForeignKey("library.id"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)

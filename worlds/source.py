@@ -1,0 +1,155 @@
+"""What a world is made of: one named bundle of a text, a graph and a web source, each optional.
+
+SourceError
+  SourceUnavailable   it did not answer: gone, refused, broken
+  SourceTimeout       it did not answer in time, or would have used too much memory
+  QueryRefused        it is not asked: an update, a SERVICE call, a text that is no query
+  NotFound            it answered that there is no such article or entity
+"Nothing found" by a search or a query is an empty result and no error.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class SourceError(Exception):
+    """A source did not give what it was asked for; the message says what to do next."""
+
+
+class SourceUnavailable(SourceError):
+    """The source is gone, refuses or is broken."""
+
+
+class SourceTimeout(SourceError):
+    """The source was stopped at its limit of time or memory."""
+
+
+class QueryRefused(SourceError):
+    """The query is not run: it is no SELECT or ASK, leaves the world, or is no SPARQL."""
+
+
+class NotFound(SourceError):
+    """There is no article or entity of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result; `relaxed` when not every word of the query was found in it."""
+
+    title: str
+    snippet: str
+    entity: str | None = None
+    score: float = 0.0
+    relaxed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A page of text in its sentences; `entity` is the id of what it is about."""
+
+    title: str
+    sentences: tuple[str, ...]
+    entity: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The sentences in one line."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a query result; `kind` is entity, iri, literal or blank."""
+
+    kind: str
+    value: str
+    """An entity's id, an IRI, or a literal's lexical form."""
+    datatype: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A query's result: rows of cells (None where a variable is unbound), or `boolean` for an ASK."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell | None, ...], ...] = ()
+    boolean: bool | None = None
+    truncated: bool = False
+    """The query had more rows than the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An item of the graph with its label, what else it is called, a description and its article's title."""
+
+    id: str
+    label: str
+    description: str | None = None
+    aliases: tuple[str, ...] = ()
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A property of the graph, `id` as in a query after `wdt:` (or a full IRI), with everything it is called."""
+
+    id: str
+    label: str
+    aliases: tuple[str, ...] = ()
+    value: str = "entity"
+    """What it leads to: entity, date, number or text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """The relations that leave an entity and those that arrive at it, without duplicates."""
+
+    outgoing: tuple[Relation, ...] = ()
+    incoming: tuple[Relation, ...] = ()
+
+
+class TextSource(Protocol):
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The k best articles for what a user typed, be it a name or a whole question; [] when none fits."""
+
+    def article(self, title: str) -> Article:
+        """The article of that title (case aside); NotFound when there is none."""
+
+
+class GraphSource(Protocol):
+    def query(self, sparql: str) -> Table:
+        """The result of a SELECT or ASK within the source's limits; usual prefixes need no declaration."""
+
+    def entity_of(self, title: str) -> Entity:
+        """The entity that the article of that title is about; NotFound when there is none."""
+
+    def entities(self, ids: Sequence[str]) -> list[Entity]:
+        """The entities or properties of these ids, in their order; unknown ones are left out."""
+
+    def relations(self, entity: str) -> Relations:
+        """The relations that the entity really has; NotFound when the graph does not know it."""
+
+    def vocabulary(self) -> tuple[Relation, ...]:
+        """Every relation of the graph; remembered by the source."""
+
+    def find(self, name: str, k: int = 5) -> list[Entity]:
+        """Entities called so, by label, alias or title, best first; [] when none is."""
+
+
+class WebSource(Protocol):
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The k best pages for the query; [] when none fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A named bundle of sources; what a world does not have is None."""
+
+    name: str
+    text: TextSource | None = None
+    graph: GraphSource | None = None
+    web: WebSource | None = None
+    about: dict[str, object] = field(default_factory=dict)
+    """What world.toml says of it: kind, sizes, seed, licence, hash."""
