@@ -134,7 +134,8 @@ class Trace(Base):
     """The answer that the author knows without a source."""
     final_answer: Mapped[str | None] = mapped_column(default=None)
     final_thought: Mapped[str | None] = mapped_column(default=None)
-    parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
+    parent_id: Mapped[UUID | None] = mapped_column(default=None)
+    """The trace that this one was forked from; no foreign key, since it may live in another database."""
     parent_position: Mapped[int | None] = mapped_column(default=None)
     """The last step taken over from the parent trace."""
     started_at: Mapped[datetime] = mapped_column(default_factory=now)
@@ -247,7 +248,8 @@ class Judgement(Base):
     aspect: Mapped[str]
     value: Mapped[str]
     judge_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
-    other_trace_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
+    other_trace_id: Mapped[UUID | None] = mapped_column(default=None)
+    """The trace it was compared with; no foreign key, since it may live in another database."""
     comment: Mapped[str] = mapped_column(default="")
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=now)
