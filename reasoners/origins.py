@@ -1,10 +1,146 @@
 """Where the arguments of an action came from, so that a trace can be followed on another question.
 
-An origin is a JSON object in one of four forms:
+An origin is a JSON object in one of four forms; places count characters (code points):
 
-    {"from": "question", "start": 23, "end": 37}          a span of the question's text
-    {"from": "step", "step": 2, "pointer": "/hits/0/title"}  a value in the data of step 2 (JSON Pointer, RFC 6901)
-    {"from": "typed"}                                      the person's head
+    {"from": "question", "start": 23, "end": 37}             a span of the question's text
+    {"from": "step", "step": 2, "pointer": "/hits/0/title"}  a value in the data of step 2 (JSON Pointer, RFC 6901);
+                                                             with "start" and "end" a span of that value
+    {"from": "typed"}                                        the person's head
     {"from": "parts", "parts": [{"start": 0, "end": 8, "origin": {...}}, ...]}
-        a text whose spans have origins, or, with "item" in place of the span, a list whose items have
+        a text whose spans have origins, or, with "item" in place of "start" and "end", a list whose items have
 """
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Origin = dict[str, Any]
+
+TYPED: Origin = {"from": "typed"}
+# Fields that hold what a person would pick; scores, flags and places are none.
+VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql"})
+SHORTEST_PART = 3
+
+
+class BrokenOrigin(ValueError):
+    """An origin points at nothing: the question or the observation has no such place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that a trace has seen, and where."""
+
+    text: str
+    origin: Origin
+
+
+def known_values(data_by_step: Mapping[int, Mapping[str, Any] | None]) -> list[Known]:
+    """Every value in the observations, the latest step first, each text once."""
+    found: dict[str, Known] = {}
+    for step in sorted(data_by_step, reverse=True):
+        for text, pointer in _walk(data_by_step[step] or {}, ""):
+            found.setdefault(text, Known(text, {"from": "step", "step": step, "pointer": pointer}))
+    return list(found.values())
+
+
+def _walk(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            place = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+            if isinstance(inner, str):
+                if key in VALUE_FIELDS and inner.strip():
+                    yield inner, place
+            else:
+                yield from _walk(inner, place)
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _walk(inner, f"{pointer}/{place}")
+
+
+def trace_origin(value: str | Sequence[str], question: str, known: Sequence[Known]) -> Origin:
+    """The origin of an argument as it stands, whether it was clicked or typed: the shortest explanation first."""
+    if not isinstance(value, str):
+        parts = [{"item": place, "origin": trace_origin(item, question, known)} for place, item in enumerate(value)]
+        return {"from": "parts", "parts": parts} if parts else TYPED
+    wanted = value.strip()
+    if not wanted:
+        return TYPED
+    for candidate in known:
+        if candidate.text.casefold() == wanted.casefold():
+            return candidate.origin
+    if span := _span(wanted, question):
+        return {"from": "question", "start": span[0], "end": span[1]}
+    parts = _parts(value, question, known)
+    return {"from": "parts", "parts": parts} if parts else TYPED
+
+
+def _span(wanted: str, question: str) -> tuple[int, int] | None:
+    match = re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", question, re.IGNORECASE)
+    return match.span() if match else None
+
+
+def _parts(value: str, question: str, known: Sequence[Known]) -> list[dict[str, Any]]:
+    """The spans of `value` that stand in an observation, longest first and without overlap, then names of the question."""
+    taken: list[dict[str, Any]] = []
+    for candidate in sorted(known, key=lambda k: -len(k.text)):
+        if len(candidate.text) >= SHORTEST_PART and len(candidate.text) < len(value):
+            pattern = rf"(?<!\w){re.escape(candidate.text)}(?!\w)"
+            _take(taken, pattern, value, lambda match, origin=candidate.origin: origin)  # type: ignore[misc]
+    capitalised = r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*"
+    _take(taken, capitalised, value, lambda match: _question_origin(match.group(), question))
+    return sorted(taken, key=lambda part: int(part["start"]))
+
+
+def _question_origin(text: str, question: str) -> Origin | None:
+    span = _span(text, question)
+    return {"from": "question", "start": span[0], "end": span[1]} if span else None
+
+
+def _take(taken: list[dict[str, Any]], pattern: str, value: str, origin_of: Any) -> None:
+    for match in re.finditer(pattern, value):
+        free = all(match.end() <= part["start"] or match.start() >= part["end"] for part in taken)
+        origin = origin_of(match) if free else None
+        if origin:
+            taken.append({"start": match.start(), "end": match.end(), "origin": origin})
+
+
+def resolve(origin: Origin, question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]) -> str:
+    """The text that a question, step or span origin points at; BrokenOrigin when there is none."""
+    if origin["from"] == "question":
+        found = question
+    elif origin["from"] == "step":
+        found = _follow(data_by_step.get(origin["step"]), origin["pointer"])
+    else:
+        raise BrokenOrigin(f"an origin of the form {origin['from']!r} names no single place")
+    if "start" in origin:
+        if not 0 <= origin["start"] < origin["end"] <= len(found):
+            raise BrokenOrigin(f"the place {origin['start']}-{origin['end']} is outside of the text it points into")
+        return found[origin["start"] : origin["end"]]
+    return found
+
+
+def _follow(value: Any, pointer: str) -> str:
+    for key in pointer.split("/")[1:]:
+        name = key.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            raise BrokenOrigin(f"the observation has nothing at {pointer}")
+    if not isinstance(value, str):
+        raise BrokenOrigin(f"what stands at {pointer} is no text")
+    return value
+
+
+def describe(origin: Origin | None) -> str:
+    """The origin in a few words for the reader of a trace; empty when it was typed or is not known."""
+    if origin is None or origin["from"] == "typed":
+        return ""
+    if origin["from"] == "question":
+        return "(from the question)"
+    if origin["from"] == "step":
+        return f"(from step {origin['step']})"
+    named = dict.fromkeys(filter(None, (describe(part["origin"]).strip("()") for part in origin["parts"])))
+    return f"({', '.join(named)})" if named else ""

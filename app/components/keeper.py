@@ -1,0 +1,36 @@
+"""Keeps what is being typed and shows when it was last saved."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.chrome import asset
+from app.drafts import token
+from db.models import Draft
+
+CSS = """
+.status { font-family: var(--st-font); font-size: .85rem; color: color-mix(in srgb, var(--st-text-color) 66%, transparent); text-align: right; }
+.status.wrong { color: #b3261e; font-weight: 600; }
+"""
+
+
+def keep(trace_id: UUID, content: Mapping[str, Any], watch: Mapping[str, str], draft: Draft | None) -> None:
+    """Mount the keeper: `content` is the draft as the server knows it, `watch` names each typed field's widget key."""
+    opened = st.session_state.setdefault(f"opened_{trace_id.hex}", time.time())
+    mount = st.components.v2.component(
+        "showhow_keeper", html='<div class="status" role="status"></div>', css=CSS, js=asset("keeper.js")
+    )
+    mount(
+        data={
+            "url": f"/drafts/{trace_id}?token={token(trace_id)}",
+            "scope": f"{trace_id}:{content['step']}",
+            "content": {**content, "opened": opened},
+            "watch": dict(watch),
+            "active": (draft.content.get("active") or 0) if draft else 0,
+            "saved_at": draft.saved_at.isoformat() if draft else None,
+        },
+        key="keeper",
+    )

@@ -1,0 +1,110 @@
+"""The trace so far, drawn as a lab notebook; what a person does in it comes back as one act."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.chrome import asset
+from app.components.observation import view_of
+from db.models import Step
+from db.record import TraceRecord
+from reasoners.origins import describe
+from tools import TOOLS
+
+Act = dict[str, Any]
+
+SCALE = ("useless", "poor", "fair", "good", "just what was needed")
+HINT = (
+    "No step yet. Write what you need to know first, choose a tool, fill its form and run it. Names, ids and cells that "
+    "a tool finds can be clicked to fill the next form."
+)
+
+
+def show_trace(record: TraceRecord, *, editable: bool, forkable: bool, on_act: Callable[[Act], None] | None = None) -> None:
+    """Draw the record; acts (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again."""
+    key = f"notebook_{record.trace.id.hex}"
+
+    def deliver() -> None:
+        act = st.session_state[key].act
+        # A page that lags behind may still send an act of the trace it showed before.
+        if act and on_act is not None and act["trace"] == record.trace.id.hex:
+            on_act(act)
+
+    draw = st.components.v2.component(
+        "showhow_notebook",
+        html='<div class="notebook"></div>',
+        css=asset("notebook.css"),
+        js=asset("notebook.js"),
+    )
+    draw(data=notebook_data(record, editable=editable, forkable=forkable), key=key, on_act_change=deliver)
+
+
+def notebook_data(record: TraceRecord, *, editable: bool, forkable: bool) -> dict[str, Any]:
+    """What the notebook draws, as JSON values."""
+    edits: dict[UUID | None, int] = {}
+    for edit in record.edits:
+        if edit.action not in ("rating", "undo", "redo"):
+            edits[edit.step_id] = edits.get(edit.step_id, 0) + 1
+    return {
+        "trace": record.trace.id.hex,
+        "steps": [_step(step, edits.get(step.id, 0)) for step in record.steps],
+        "answers": _answers(record),
+        "editable": editable,
+        "forkable": forkable,
+        "scale": SCALE,
+        "hint": HINT if editable else "This trace has no steps.",
+    }
+
+
+def _step(step: Step, edits: int) -> dict[str, Any]:
+    state = _state(step)
+    known = TOOLS.get(step.tool or "")
+    return {
+        "position": step.position,
+        "thought": step.thought,
+        "tool": known.name if known else step.tool,
+        "arguments": [
+            {"name": name, "value": _plain(value), "origin": describe(step.origins.get(name))}
+            for name, value in step.arguments.items()
+        ],
+        "state": state,
+        "error": step.error,
+        "view": view_of(step) if state == "done" and not step.error else None,
+        "rating": step.rating,
+        "time": f"{step.latency:.2f} s" if step.latency is not None else None,
+        "time_details": _times(step),
+        "edits": f"changed {edits}×" if edits else None,
+    }
+
+
+def _state(step: Step) -> str:
+    if step.tool is None:
+        return "thought"
+    return "done" if step.finished_at else "interrupted"
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _times(step: Step) -> str:
+    parts = [f"the tool took {step.latency:.3f} s"] if step.latency is not None else []
+    if step.wall_seconds is not None:
+        parts.append(f"written in {step.wall_seconds:.0f} s")
+    if step.active_seconds is not None:
+        parts.append(f"{step.active_seconds:.0f} s of them at work")
+    return ", ".join(parts)
+
+
+def _answers(record: TraceRecord) -> list[dict[str, str]]:
+    trace = record.trace
+    named = {
+        "Answer": trace.final_answer,
+        "From the text": trace.answer_text,
+        "From the graph": trace.answer_graph,
+        "Known without a source": trace.answer_model,
+        "Final thought": trace.final_thought,
+    }
+    return [{"name": name, "value": value} for name, value in named.items() if value and trace.status != "draft"]

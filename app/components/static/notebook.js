@@ -1,0 +1,176 @@
+// Draws a trace as a lab notebook. Text from a world goes into text nodes only, never into HTML.
+// Acts are sent as one trigger, "act": {kind, step, ...}.
+
+const el = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "onclick") node.onclick = value;
+    else if (name in node && name !== "list") node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  for (const child of children.flat()) if (child !== null && child !== undefined) node.append(child);
+  return node;
+};
+
+function drawer(data, act) {
+  // A value that can fill an argument of the next action; `at` is {pointer, start?, end?} in its step's data.
+  const value = (step, text, kind, at, strong) => {
+    if (!data.editable || !text) return el("span", { className: strong ? "strong" : "" }, text ?? "");
+    return el("button", {
+      className: strong ? "value strong" : "value", type: "button", title: "Use it in the next action",
+      onclick: () => act({ kind: "pick", step: step.position, value: text, value_kind: kind, ...at }),
+    }, text);
+  };
+
+  const sentence = (step, s) => {
+    const node = el("span", { className: "sentence-text" });
+    node.dataset.pointer = s.pointer; node.dataset.step = step.position;
+    let at = 0;
+    for (const [start, end] of s.names) {
+      node.append(s.text.slice(at, start), value(step, s.text.slice(start, end), "title", { pointer: s.pointer, start, end }));
+      at = end;
+    }
+    node.append(s.text.slice(at));
+    return node;
+  };
+
+  const views = {
+    hits: (step, v) => [
+      v.note && el("p", { className: "note" }, v.note),
+      el("ul", { className: "hits" }, v.hits.map((h) => el("li", {},
+        value(step, h.title, "title", { pointer: h.pointer + "/title" }, true),
+        h.entity && el("span", { className: "id" }, " ", value(step, h.entity, "entity", { pointer: h.pointer + "/entity" })),
+        el("span", { className: "snippet" }, h.snippet)))),
+    ],
+    article: (step, v) => [
+      el("div", {}, value(step, v.title, "title", { pointer: "/title" }, true), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
+      v.best.map((s) => el("p", { className: "sentence" }, el("span", { className: "place", title: "sentence" }, String(s.place + 1)), el("mark", {}, sentence(step, s)))),
+      v.rest.length ? el("details", {}, el("summary", {}, `The whole article, ${v.count} sentences`),
+        el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
+          el("span", { className: "place" }, String(s.place + 1)), s.best ? el("mark", {}, sentence(step, s)) : sentence(step, s))))) : null,
+    ],
+    entities: (step, v) => el("ul", { className: "hits" }, v.entities.map((e) => el("li", {},
+      value(step, e.label, "title", { pointer: e.pointer + "/label" }, true), " ",
+      value(step, e.id, "entity", { pointer: e.pointer + "/id" }), e.description && el("span", { className: "description" }, " – " + e.description)))),
+    queries: (step, v) => v.candidates.map((c, i) => {
+      const body = [el("div", {}, el("strong", {}, c.reading), " ", data.editable ? el("button", {
+        className: "act", type: "button", onclick: () => act({ kind: "pick", step: step.position, value: c.sparql, value_kind: "query", pointer: c.pointer + "/sparql" }),
+      }, "use this query") : null), el("pre", {}, c.sparql)];
+      return i === 0 ? el("div", {}, body) : el("details", {}, el("summary", {}, c.reading), body);
+    }),
+    table: (step, v) => [
+      v.rows.length ? el("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "query result" }, el("table", {},
+        el("thead", {}, el("tr", {}, v.columns.map((c) => el("th", { scope: "col" }, c)))),
+        el("tbody", {}, v.rows.map((r) => el("tr", {}, r.map((c) => c === null ? el("td", {}, "–") : el("td", {},
+          c.label ? [value(step, c.label, "title", { pointer: c.pointer + "/label" }), el("span", { className: "id" }, value(step, c.value, c.kind, { pointer: c.pointer + "/value" }))]
+            : value(step, c.shown, c.kind, { pointer: c.pointer + "/value" })))))))) : el("p", { className: "note" }, "The query gave no rows."),
+      v.note && el("p", { className: "note" }, v.note),
+    ],
+    boolean: (step, v) => el("strong", {}, v.value ? "Yes" : "No"),
+    text: (step, v) => el("pre", {}, v.text),
+  };
+
+  const observation = (step) => {
+    if (step.state === "interrupted") return el("div", { className: "observation interrupted" }, "This step was started but not finished: the program ended while the tool ran. Run it again or undo it.");
+    if (step.state === "running") return el("div", { className: "observation" }, "Running …");
+    if (step.state === "thought") return null;
+    if (step.error) return el("div", { className: "observation error", role: "note" }, step.error);
+    return el("div", { className: "observation" }, views[step.view.kind](step, step.view));
+  };
+
+  const stars = (step) => {
+    const set = el("fieldset", { className: "stars" }, el("legend", { className: "sr" }, `Rating of step ${step.position}`));
+    for (let n = 1; n <= 5; n += 1) {
+      set.append(el("button", {
+        type: "button", className: n <= (step.rating ?? 0) ? "on" : "", disabled: !data.editable, ariaPressed: String(n === step.rating), title: `${n} of 5: ${data.scale[n - 1]}`,
+        ariaLabel: `Rate step ${step.position}: ${n} of 5`, onclick: () => act({ kind: "rate", step: step.position, rating: n }),
+      }, n <= (step.rating ?? 0) ? "★" : "☆"));
+    }
+    return set;
+  };
+
+  const argument = (a) => a.value.length > 90 || a.value.includes("\n")
+    ? el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.origin && el("span", { className: "origin" }, a.origin), el("span", { className: "long" }, a.value))
+    : el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.value, a.origin && el("span", { className: "origin" }, a.origin));
+
+  const step = (s, last) => el("li", { className: "step", id: `step-${s.position}` },
+    el("div", { className: "number" }, String(s.position)),
+    el("div", {},
+      s.thought ? el("p", { className: "thought" }, s.thought) : el("p", { className: "thought none" }, "no thought written"),
+      s.tool && el("p", { className: "action" }, el("span", { className: "tool" }, s.tool), s.arguments.map(argument)),
+      observation(s),
+      el("div", { className: "meta" },
+        s.state === "done" ? stars(s) : null,
+        s.state === "done" && data.editable && last ? el("span", {}, "rate: keys ", el("kbd", {}, "1"), "–", el("kbd", {}, "5")) : null,
+        s.time && el("span", { title: s.time_details }, s.time),
+        s.edits ? el("span", { title: "What was replaced is kept." }, s.edits) : null,
+        data.editable ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "edit", step: s.position }) }, "Edit thought") : null,
+        data.editable && s.tool && last ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "again", step: s.position }) }, "Run again") : null,
+        data.forkable ? el("button", { className: "act", type: "button", title: "Start a new draft that keeps the steps up to this one", onclick: () => act({ kind: "fork", step: s.position }) }, "Fork here") : null)));
+
+  return { step };
+}
+
+// A name that no chip offers: text selected inside one sentence can be taken as well, with its place.
+function takeSelection(root, host, act) {
+  host.querySelector(".take")?.remove();
+  const selection = (root.getSelection ? root.getSelection() : document.getSelection());
+  if (!selection || selection.isCollapsed || selection.rangeCount === 0) return;
+  const range = selection.getRangeAt(0);
+  const within = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest(".sentence-text");
+  const home = within(range.startContainer);
+  const text = selection.toString();
+  if (!home || home !== within(range.endContainer) || !text.trim()) return;
+  const before = document.createRange();
+  before.selectNodeContents(home);
+  before.setEnd(range.startContainer, range.startOffset);
+  const start = Array.from(before.toString() + text.match(/^\s*/)[0]).length;
+  const chosen = text.trim();
+  const box = range.getBoundingClientRect(), frame = host.getBoundingClientRect();
+  host.append(el("button", {
+    className: "take", type: "button", style: `left:${box.left - frame.left}px; top:${box.bottom - frame.top + 4}px`,
+    onclick: () => act({ kind: "pick", step: Number(home.dataset.step), pointer: home.dataset.pointer, start, end: start + Array.from(chosen).length, value: chosen, value_kind: "title" }),
+  }, "Use the selection"));
+}
+
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  const host = parentElement.querySelector(".notebook");
+  const act = (what) => setTriggerValue("act", { ...what, trace: data.trace, nonce: Math.random() });
+  const draw = drawer(data, act);
+  const before = Number(host.dataset.count ?? -1);
+  const opened = new Set([...host.querySelectorAll("details[open]")].map((d) => d.closest("li")?.id + d.querySelector("summary")?.textContent));
+  const list = el("ol", { ariaLabel: "The trace so far" }, data.steps.map((s, i) => draw.step(s, i === data.steps.length - 1)));
+  host.replaceChildren(data.steps.length ? list : el("p", { className: "empty" }, data.hint));
+  if (data.answers.length) {
+    host.append(el("dl", { className: "answers", ariaLabel: "Answers" }, data.answers.map((a) => [el("dt", {}, a.name), el("dd", {}, a.value)])));
+  }
+  for (const d of host.querySelectorAll("details")) d.open = opened.has(d.closest("li")?.id + d.querySelector("summary")?.textContent);
+  host.dataset.count = data.steps.length;
+  host.style.position = "relative";
+  if (data.editable && before >= 0 && data.steps.length > before) {
+    host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  }
+
+  const root = host.getRootNode();
+  const release = () => data.editable && setTimeout(() => takeSelection(root, host, act), 0);
+  host.onmouseup = release;
+  host.onkeyup = release;
+
+  // Plain digits rate the last step; never while a text field has the focus.
+  const digit = (event) => {
+    if (!data.editable || event.ctrlKey || event.altKey || event.metaKey || !/^[1-5]$/.test(event.key)) return;
+    const at = event.composedPath()[0];
+    if (at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]") || document.querySelector("[role=dialog]")) return;
+    const last = data.steps.at(-1);
+    if (last?.state !== "done") return;
+    event.preventDefault();
+    act({ kind: "rate", step: last.position, rating: Number(event.key) });
+  };
+  // The function runs again with every new data, without a clean-up between.
+  host.release?.();
+  document.addEventListener("keydown", digit);
+  host.release = () => document.removeEventListener("keydown", digit);
+  return () => host.release();
+}

@@ -1,0 +1,14 @@
+"""The pages and who may see them."""
+
+import streamlit as st
+
+from app.components.chrome import dress
+from app.components.who import who
+
+st.set_page_config(page_title="Showhow", page_icon=":material/edit_note:", layout="wide")
+dress()
+person = who()
+pages = [st.Page("pages/annotate.py", title="Annotate", icon=":material/edit_note:", default=True)]
+if {"reviewer", "admin"} & set(person.roles):
+    pages.append(st.Page("pages/review.py", title="Review", icon=":material/rule:"))
+st.navigation(pages, position="top").run()

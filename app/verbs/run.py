@@ -1,0 +1,37 @@
+"""`showhow run`: serve the pages."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.verbs.output import progress
+from app.verbs.setup import prepare
+
+ASGI = Path(__file__).resolve().parents[1] / "asgi.py"
+
+
+def run(
+    port: Annotated[int, typer.Option(help="The port to serve on.")] = 8501,
+    address: Annotated[str, typer.Option(help="The address to serve on; anything else than this machine is yours to guard.")] = "127.0.0.1",
+) -> None:
+    """Prepare what is missing, then serve the pages until interrupted."""
+    prepare()
+    options = {
+        "server.address": address,
+        "server.port": str(port),
+        "server.headless": "true",
+        "server.fileWatcherType": "none",
+        "server.enableAgentApi": os.environ.get("SHOWHOW_AGENT_API", "false"),
+        "browser.gatherUsageStats": "false",
+        "client.toolbarMode": "minimal",
+        "theme.font": "system-ui, sans-serif",
+    }
+    # One thread for the encoder: with more, threads that wait for each other slow every page down.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(ASGI), *flags])  # noqa: S606 - our own server
