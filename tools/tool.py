@@ -83,7 +83,9 @@ class Tool:
         found = []
         for name in list(inspect.signature(self.function).parameters)[1:]:
             base, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
-            found.append(Parameter(name, "list" if get_origin(base) is list else "text", str(notes[0]) if notes else ""))
+            found.append(
+                Parameter(name, "list" if get_origin(base) is list else "text", str(notes[0]) if notes else "")
+            )
         return tuple(found)
 
     @cached_property
@@ -99,7 +101,9 @@ class Tool:
         observation, error = None, None
         try:
             checked = self.schema.model_validate(dict(arguments))
-            observation = self.function(context, **{name: getattr(checked, name) for name in type(checked).model_fields})
+            observation = self.function(
+                context, **{name: getattr(checked, name) for name in type(checked).model_fields}
+            )
         except ValidationError as wrong:
             error = self._explain(wrong)
         except (ToolError, SourceError) as failed:

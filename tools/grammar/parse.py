@@ -1,0 +1,208 @@
+"""What a question asks: which relations lead from which entities, and what is done with what they reach."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tools.grammar.anchors import Anchor
+from tools.grammar.english import Than
+from tools.grammar.lexicon import Lexicon
+from tools.grammar.scan import ARTICLES, AUXILIARY, RELATIVE, Mention, Scan
+from tools.grammar.words import POSSESSIVE
+
+FAR = 6
+"""An "of" further before a name than this does not belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Those whose relation leads to a value: an entity, or the words of a literal."""
+
+    relation: tuple[Mention, ...]
+    anchor: Anchor | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One start and the relations that the question joins to it, in the order they are followed."""
+
+    start: Anchor | Value
+    chain: tuple[Mention, ...]
+    asked: tuple[Mention, ...] = ()
+    """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question's form (select, count, compare, same, whether) and its legs."""
+
+    form: str
+    legs: tuple[Leg, ...]
+    than: Than | None = None
+    unexplained: str = ""
+    """The words with a content that no part of the reading accounts for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a leg starts at, and the words it covers."""
+
+    what: Anchor | Value
+    begins: int
+    ends: int
+
+
+def parse(text: str, anchors: Sequence[Anchor], lexicon: Lexicon) -> Question:
+    """The question in its parts."""
+    scan = Scan(text, anchors, lexicon)
+    values = list(_values(scan))
+    inside = [start.what.anchor for start in values if isinstance(start.what, Value)]
+    starts = [*values, *(_Start(anchor, anchor.start, anchor.end) for anchor in scan.anchors if anchor not in inside)]
+    starts.sort(key=lambda start: start.begins)
+    used = {mention.start for start in values if isinstance(start.what, Value) for mention in start.what.relation}
+    legs = []
+    for start in starts:
+        chain = (*_possessives(scan, start.ends), *_ofs(scan, start.begins, used))
+        used.update(mention.start for mention in chain)
+        legs.append(Leg(start.what, chain))
+    rest = [m for m in scan.mentions if m.start not in used and not _class_noun(scan, m)]
+    known = [*scan.mentions, *(mention for leg in legs for mention in leg.chain)]
+    return Question(scan.form, _share(scan, legs, _ordered(scan, rest)), scan.than, scan.unexplained(known))
+
+
+# What is joined to a name: its possessives ("E's R's S"), then what is "of" it ("the S of the R of E").
+
+
+def _possessives(scan: Scan, ends: int) -> Iterator[Mention]:
+    while scan.between(ends, ends + 1) == [POSSESSIVE]:
+        mention = scan.mention_from(ends + 1)
+        if mention is None:
+            return
+        yield mention
+        ends = mention.end
+
+
+def _ofs(scan: Scan, begins: int, used: set[int]) -> Iterator[Mention]:
+    while True:
+        place = _of_before(scan, begins)
+        mention = scan.mention_until(place) if place is not None else _verb_before(scan, begins)
+        if mention is None or mention.start in used:
+            return
+        yield mention
+        begins = mention.start
+
+
+def _of_before(scan: Scan, begins: int) -> int | None:
+    """Where the "of" stands that joins what begins there to a relation, over articles and a noun for its class."""
+    for place in range(begins - 1, max(-1, begins - FAR), -1):
+        word = scan.words[place].folded
+        if word == "of":
+            return place
+        if scan.covered(place) or word in (POSSESSIVE, ",", "and", "or") or word in AUXILIARY | RELATIVE:
+            return None
+    return None
+
+
+def _verb_before(scan: Scan, begins: int) -> Mention | None:
+    """The verb of "(the one) who directed E", which leads from E to whoever did."""
+    for mention in scan.mentions:
+        joined = mention.end <= begins and set(scan.between(mention.end, begins)) <= ARTICLES | {"film", "song", "book"}
+        if joined and mention.start > 1 and scan.between(mention.start - 1, mention.start)[0] in RELATIVE:
+            return scan.asking(mention, "who")
+    return None
+
+
+def _class_noun(scan: Scan, mention: Mention) -> bool:
+    """A noun that only says what an entity is ("the composer Ada Reed"), as no "of" stands between them."""
+    beside = any(anchor.start == mention.end for anchor in scan.anchors)
+    return beside and scan.form == "select" and len(scan.mentions) > 1
+
+
+# Those "whose A is V".
+
+
+def _values(scan: Scan) -> Iterator[_Start]:
+    for place, word in enumerate(scan.words):
+        relation = _whose(scan, place) if word.folded == "whose" and scan.form in ("select", "count") else ()
+        found = _value_after(scan, relation, relation[-1].end + 1) if relation else None
+        if found:
+            noun = place > 0 and scan.words[place - 1].folded not in ARTICLES | {"and", ","}
+            yield _Start(found[0], place - noun, found[1])
+
+
+def _whose(scan: Scan, place: int) -> tuple[Mention, ...]:
+    """The relations from "whose" up to its verb; none when no verb follows them."""
+    found: list[Mention] = []
+    place += 1
+    while mention := next((m for m in scan.mentions if m.start == place), None):
+        found.append(mention)
+        place = mention.end + (scan.between(mention.end, mention.end + 1) == [POSSESSIVE])
+    verb = scan.between(place, place + 1)
+    return tuple(found) if verb and verb[0] in AUXILIARY else ()
+
+
+def _value_after(scan: Scan, relation: tuple[Mention, ...], start: int) -> tuple[Value, int] | None:
+    anchor = next((a for a in scan.anchors if a.start in (start, start + 1)), None)
+    if anchor:
+        return Value(relation, anchor, anchor.entity.label), anchor.end
+    stops = ("?", POSSESSIVE, ",", ";", "have", "has", "had", "and")
+    end = next((p for p in range(start, len(scan.words)) if scan.words[p].folded in stops), len(scan.words))
+    if end <= start:
+        return None
+    return Value(relation, None, scan.text[scan.words[start].start : scan.words[end - 1].end]), end
+
+
+# The relations that are left.
+
+
+def _ordered(scan: Scan, rest: list[Mention]) -> tuple[Mention, ...]:
+    """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
+    ordered: list[Mention] = []
+    for mention in rest:
+        between = scan.between(ordered[-1].end, mention.start) if ordered else []
+        if "of" in between and set(between) <= ARTICLES:
+            ordered.insert(len(ordered) - 1, mention)
+        else:
+            ordered.append(mention)
+    asked = [m for m in ordered if scan.between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
+    return _merged([m for m in ordered if m not in asked] + asked)
+
+
+def _merged(mentions: list[Mention]) -> tuple[Mention, ...]:
+    """Two words for one relation ("which award ... received") become one mention of what both may mean."""
+    merged: list[Mention] = []
+    for mention in mentions:
+        costs = {path.hops: path.cost for path in mention.paths}
+        for place, other in enumerate(merged):
+            both = [replace(p, cost=p.cost + costs[p.hops]) for p in other.paths if p.hops in costs]
+            if both:
+                least = min(path.cost for path in both)
+                both = sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost)
+                merged[place] = replace(other, paths=tuple(both))
+                break
+        else:
+            merged.append(mention)
+    return tuple(merged)
+
+
+def _share(scan: Scan, legs: list[Leg], rest: tuple[Mention, ...]) -> tuple[Leg, ...]:
+    """The legs with what they have in common: "the R of A and B" is the R of both, and the rest is asked of each."""
+    if scan.form in ("compare", "same"):
+        known = next((leg.chain for leg in legs if leg.chain), ())
+        joined = [leg if leg.chain or _stands_alone(scan, leg) else replace(leg, chain=known) for leg in legs]
+        return tuple(replace(leg, asked=rest) for leg in joined)
+    if len(legs) < 2 or scan.form == "whether":
+        return tuple(replace(leg, asked=rest) if place == 0 else leg for place, leg in enumerate(legs))
+    shared, before, last = [], -1, legs[-1]
+    for leg in legs:
+        end = leg.start.end if isinstance(leg.start, Anchor) else before
+        mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
+        shared.append(replace(leg, asked=tuple(mine)))
+        before = end
+    return tuple(shared)
+
+
+def _stands_alone(scan: Scan, leg: Leg) -> bool:
+    """In "the same R as B" what is said of A is not said of B."""
+    begins = leg.start.start if isinstance(leg.start, Anchor) else 0
+    return "as" in scan.between(begins - 3, begins)

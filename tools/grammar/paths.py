@@ -1,0 +1,143 @@
+"""Paths through a graph: the hops that a phrase stands for, and how they are written in SPARQL."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools.tool import ToolError
+from worlds.source import Relation
+from worlds.terms import iri_of
+
+_SHORT = re.compile(r"[QPL][1-9][0-9]*")
+MALE = ("male", "man", "boy", "trans man")
+FEMALE = ("female", "woman", "girl", "trans woman")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One relation, followed forwards or backwards."""
+
+    relation: Relation
+    backwards: bool = False
+
+    @property
+    def sparql(self) -> str:
+        """The relation as a part of a property path."""
+        return ("^" if self.backwards else "") + predicate(self.relation.id)
+
+    @property
+    def turned(self) -> "Atom":
+        """The same relation in the other direction."""
+        return Atom(self.relation, not self.backwards)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step along any of its relations, to nodes of a gender if one is asked for."""
+
+    atoms: tuple[Atom, ...]
+    gender: str | None = None
+    differs: int = 0
+    """So many hops back lies a node that this one must differ from; 0 for none."""
+
+    @property
+    def value(self) -> str:
+        """What it leads to: entity, date, number or text."""
+        return "entity" if self.atoms[0].backwards else self.atoms[0].relation.value
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One reading of a phrase: its hops, what to call it, and how far-fetched it is (0 is plain)."""
+
+    hops: tuple[Hop, ...]
+    phrase: str
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The lines of a SPARQL group that lead from a start to the variable `end`."""
+
+    lines: tuple[str, ...]
+    end: str
+
+    @property
+    def text(self) -> str:
+        """The lines in one."""
+        return " ".join(self.lines)
+
+
+def entity_term(entity: str) -> str:
+    """An entity's id as a term of SPARQL; ToolError for what is no id."""
+    if _SHORT.fullmatch(entity):
+        return f"wd:{entity}"
+    iri = iri_of(entity)
+    if iri is None:
+        raise ToolError(
+            f"{entity!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them."
+        )
+    return f"<{iri}>"
+
+
+def predicate(relation: str) -> str:
+    """A relation's id as a predicate of SPARQL."""
+    return f"wdt:{relation}" if _SHORT.fullmatch(relation) else entity_term(relation)
+
+
+def literal(text: str) -> str:
+    """A text as a literal of SPARQL, with everything escaped that could end it."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
+
+
+@dataclass
+class Writer:
+    """Writes paths as patterns, with variables that are all different."""
+
+    gender: Relation | None = None
+    count: int = 0
+
+    def variable(self, name: str = "x") -> str:
+        """A variable that was not used before."""
+        self.count += 1
+        return f"?{name}{self.count}"
+
+    def follow(self, start: str, hops: tuple[Hop, ...], end: str) -> Pattern:
+        """The pattern from a term along the hops to the variable `end`."""
+        if not hops:
+            return Pattern((f"BIND({start} AS {end})",) if start != end else (), end)
+        nodes = [start, *(self.variable() for _ in hops[1:]), end]
+        lines: list[str] = []
+        for place, hop in enumerate(hops, 1):
+            lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
+            if hop.differs:
+                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs]})")
+            if hop.gender and self.gender:
+                lines += self._gender(nodes[place], hop.gender)
+        return Pattern(tuple(lines), end)
+
+    def _gender(self, node: str, gender: str) -> Iterator[str]:
+        assert self.gender is not None
+        value, words = self.variable("gender"), MALE if gender == "male" else FEMALE
+        yield f"{node} {predicate(self.gender.id)} {value} ."
+        yield from self.called(value, words)
+
+    def called(self, value: str, names: tuple[str, ...]) -> Iterator[str]:
+        """Lines that hold when the value is a literal of one of these names, or an entity labelled so."""
+        label = self.variable("label")
+        yield f"OPTIONAL {{ {value} rdfs:label {label} }}"
+        yield f"FILTER(LCASE(STR(COALESCE({label}, {value}))) IN ({', '.join(literal(n.lower()) for n in names)}))"
+
+
+def joined(paths: tuple[Path, ...]) -> tuple[Hop, ...]:
+    """The hops of paths that are followed one after the other."""
+    return tuple(hop for path in paths for hop in path.hops)
+
+
+def reading(paths: tuple[Path, ...], start: str) -> str:
+    """The paths in plain English: "place of burial of the father of Ada"."""
+    text = start
+    for place, path in enumerate(paths):
+        text = f"{path.phrase} of {'the ' if place else ''}{text}"
+    return text

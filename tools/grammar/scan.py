@@ -1,0 +1,204 @@
+"""The words of a question sorted: what kind of question it is, and which words speak of relations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tools.grammar.anchors import Anchor
+from tools.grammar.english import Than, english
+from tools.grammar.lexicon import Lexicon
+from tools.grammar.paths import Path
+from tools.grammar.words import Word, words_of
+
+AUXILIARY = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
+ARTICLES = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
+RELATIVE = frozenset(["who", "that", "which"])
+_IDLE = (
+    AUXILIARY
+    | ARTICLES
+    | RELATIVE
+    | frozenset(
+        [
+            "what",
+            "whom",
+            "whose",
+            "where",
+            "when",
+            "why",
+            "how",
+            "many",
+            "much",
+            "and",
+            "or",
+            "this",
+            "it",
+            "be",
+            "been",
+            "by",
+            "in",
+            "on",
+            "at",
+            "to",
+            "for",
+            "with",
+            "from",
+            "as",
+            "same",
+            "share",
+            "one",
+            "ones",
+            "each",
+            "other",
+            "than",
+            "out",
+            "name",
+            "please",
+            "tell",
+            "me",
+            "give",
+            "list",
+            "about",
+            "there",
+            "any",
+            "person",
+            "man",
+            "woman",
+            "thing",
+            "someone",
+            "they",
+            "he",
+            "she",
+            ",",
+            "?",
+            ";",
+            ":",
+            "(",
+            ")",
+            '"',
+            "'s",
+            "number",
+        ]
+    )
+)
+_WHETHER_SAME = frozenset(["same", "share", "shared", "common"])
+_SIGNS = {
+    "where": ("where", "which place", "what place", "which city", "what city", "which town", "what town"),
+    "when": ("when", "what year", "which year", "what date", "which date", "what day"),
+    "why": ("why", "how did", "what cause", "of what"),
+    "who": ("who", "whom"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """The words from `start` up to `end` that speak of a relation, and what they may mean; none for an unknown word."""
+
+    start: int
+    end: int
+    paths: tuple[Path, ...]
+    text: str
+
+
+class Scan:
+    """One question over one graph, its words sorted."""
+
+    def __init__(self, text: str, anchors: Sequence[Anchor], lexicon: Lexicon) -> None:
+        self.text = text
+        self.words: Sequence[Word] = words_of(text)
+        self.anchors = list(anchors)
+        self.lexicon = lexicon
+        self.than, self._than_at = self._comparison()
+        self.form = self._form()
+        self._asked = "when" if self.form == "compare" else self._interrogative()
+        self.mentions = list(self._find_mentions())
+
+    def between(self, start: int, end: int) -> list[str]:
+        """The words from `start` up to `end`, folded."""
+        return [word.folded for word in self.words[max(0, start) : end]]
+
+    def covered(self, place: int) -> bool:
+        """Whether the word is part of an entity's name."""
+        return any(anchor.start <= place < anchor.end for anchor in self.anchors)
+
+    def mention_from(self, start: int) -> Mention | None:
+        """What begins there: a relation, or a word in the place of one whose meaning is not known by name."""
+        return next((m for m in self.mentions if m.start == start), None) or self._unknown(start)
+
+    def mention_until(self, end: int) -> Mention | None:
+        """What ends there, likewise."""
+        return next((m for m in self.mentions if m.end == end), None) or self._unknown(end - 1)
+
+    def asking(self, mention: Mention, asked: str) -> Mention:
+        """The mention as it would be understood after another question word."""
+        key = tuple(word.stem for word in self.words[mention.start : mention.end])
+        whole = tuple(self.between(mention.start, mention.end))
+        paths = self.lexicon.paths(whole, asked) or self.lexicon.paths(key, asked)
+        return Mention(mention.start, mention.end, paths, mention.text)
+
+    def unexplained(self, known: Sequence[Mention]) -> str:
+        """The words with a content that neither an entity nor any of these relations accounts for."""
+        explained = {place for m in known if m.paths for place in range(m.start, m.end)} | self._than_at
+        left = [
+            word.folded
+            for place, word in enumerate(self.words)
+            if place not in explained and not self.covered(place) and word.folded not in _IDLE
+        ]
+        return " ".join(left)
+
+    def _unknown(self, place: int) -> Mention | None:
+        if 0 <= place < len(self.words) and not self.covered(place) and self.words[place].folded not in _IDLE:
+            return Mention(place, place + 1, (), self.words[place].folded)
+        return None
+
+    def _free(self) -> list[str]:
+        return [word.folded for place, word in enumerate(self.words) if not self.covered(place)]
+
+    def _comparison(self) -> tuple[Than | None, frozenset[int]]:
+        table = english().thans
+        for length in range(max(map(len, table)), 0, -1):
+            for start in range(len(self.words) - length + 1):
+                places = range(start, start + length)
+                key = tuple(self.words[place].folded for place in places)
+                if key in table and not any(map(self.covered, places)):
+                    return table[key], frozenset(places)
+        return None, frozenset()
+
+    def _form(self) -> str:
+        free = self._free()
+        pairs = set(pairwise(free))
+        if pairs & {("how", "many"), ("number", "of")}:
+            return "count"
+        if len(self.anchors) < 2:
+            return "select"
+        if _WHETHER_SAME.intersection(free):
+            return "same"
+        if self.than:
+            return "compare"
+        return "whether" if free and free[0] in AUXILIARY else "select"
+
+    def _interrogative(self) -> str | None:
+        text = f" {' '.join(self._free())} "
+        return next((asked for asked, signs in _SIGNS.items() if any(f" {sign} " in text for sign in signs)), None)
+
+    def _find_mentions(self) -> Iterator[Mention]:
+        place = 0
+        while place < len(self.words):
+            mention = self._mention_at(place)
+            if mention:
+                yield mention
+            place = mention.end if mention else place + 1
+
+    def _mention_at(self, start: int) -> Mention | None:
+        for end in range(min(len(self.words), start + self.lexicon.longest), start, -1):
+            if any(self.covered(place) or place in self._than_at for place in range(start, end)):
+                continue
+            whole = tuple(self.between(start, end))
+            for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
+                paths = () if self._helps(whole, end) else self.lexicon.paths(form, self._asked)
+                if paths:
+                    return Mention(start, end, paths, " ".join(whole))
+        return None
+
+    def _helps(self, form: tuple[str, ...], end: int) -> bool:
+        """ "do" is a verb of its own only at the end ("what does Ada do?")."""
+        return form == ("do",) and any(word.folded.isalpha() for word in self.words[end:])
