@@ -1,0 +1,143 @@
+"""Projects, their questions and the people who work on them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.orm import Session
+from uuid_utils.compat import uuid7
+
+from db.database import Conflict, Missing
+from db.models import ROLES, Project, Question, User, now
+
+BATCH = 1_000
+
+
+class QuestionLike(Protocol):
+    """What a reader of question files gives."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def source_id(self) -> str | None: ...
+    @property
+    def dataset(self) -> str | None: ...
+    @property
+    def split(self) -> str | None: ...
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def gold_answers(self) -> Sequence[dict[str, Any]]: ...
+    @property
+    def decomposition(self) -> Sequence[dict[str, Any]]: ...
+    @property
+    def details(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """How many questions were new, and how many the project already had."""
+
+    added: int
+    already: int
+
+
+def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES) -> User:
+    """The person of that name; a new one gets the roles."""
+    found = session.scalar(select(User).where(User.name == name))
+    if found is None:
+        found = User(name=name, roles=list(roles))
+        session.add(found)
+        session.flush()
+    return found
+
+
+def projects(session: Session) -> list[Project]:
+    """Every project, the oldest first."""
+    return list(session.scalars(select(Project).order_by(Project.created_at, Project.id)))
+
+
+def project_by_name(session: Session, name: str) -> Project | None:
+    """The project of that name, if there is one."""
+    return session.scalar(select(Project).where(Project.name == name))
+
+
+def create_project(
+    session: Session, name: str, world: str, *, guidelines: str = "", tools: Sequence[str] = ()
+) -> Project:
+    """A new project over that world; an empty list of tools means all of them."""
+    if not name.strip():
+        raise Conflict("a project needs a name")
+    if project_by_name(session, name) is not None:
+        raise Conflict(f"there is a project {name!r} already; choose another name")
+    project = Project(name=name, world=world, guidelines=guidelines, tools=list(tools))
+    session.add(project)
+    session.flush()
+    return project
+
+
+def get_or_create_project(session: Session, name: str, *, world: str | None = None) -> Project:
+    """The project of that name; a new one needs a world."""
+    found = project_by_name(session, name)
+    if found is not None:
+        if world is not None and world != found.world:
+            raise Conflict(
+                f"the project {name!r} is over the world {found.world!r}, not {world!r}; choose another project"
+            )
+        return found
+    if world is None:
+        raise Missing(f"there is no project {name!r}; to make it, name its world with --world")
+    return create_project(session, name, world)
+
+
+def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionLike]) -> Added:
+    """Put the records behind the project's questions; one with the same source id and text is not added twice."""
+    known = set(
+        session.execute(select(Question.source_id, Question.text).where(Question.project_id == project_id))
+        .tuples()
+        .all()
+    )
+    position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
+    rows: list[dict[str, Any]] = []
+    added = already = 0
+    for record in records:
+        key = (record.source_id, record.text)
+        if key in known:
+            already += 1
+            continue
+        known.add(key)
+        position += 1
+        added += 1
+        rows.append(_row(record, project_id, position))
+        if len(rows) == BATCH:
+            session.execute(insert(Question), rows)
+            rows = []
+    if rows:
+        session.execute(insert(Question), rows)
+    return Added(added, already)
+
+
+def _row(record: QuestionLike, project_id: UUID, position: int) -> dict[str, Any]:
+    return {
+        "id": uuid7(),
+        "project_id": project_id,
+        "position": position,
+        "created_at": now(),
+        "completed": 0,
+        "text": record.text,
+        "source_id": record.source_id,
+        "dataset": record.dataset,
+        "split": record.split,
+        "kind": record.kind,
+        "gold_answers": list(record.gold_answers),
+        "decomposition": list(record.decomposition),
+        "details": dict(record.details),
+    }
+
+
+def questions(session: Session, project_id: UUID, *, limit: int = 100, after: int = 0) -> list[Question]:
+    """The project's questions behind position `after`, in order."""
+    wanted = select(Question).where(Question.project_id == project_id, Question.position > after)
+    return list(session.scalars(wanted.order_by(Question.position).limit(limit)))

@@ -1,0 +1,279 @@
+"""Recording a trace: every function is one change, on disk when its transaction ends.
+
+`seen` is the version of the trace that the caller last saw. A trace that has moved on since raises Conflict, so two
+tabs cannot overwrite each other; each change adds one to the version. What a change replaces is kept as an Edit.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import flag_modified
+
+from db.database import Conflict, Missing
+from db.models import Assignment, Draft, Edit, Question, Step, Trace, now
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step as composed, before its tool runs; seconds are None where they were not measured."""
+
+    thought: str
+    tool: str | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, Any] = field(default_factory=dict)
+    wall_seconds: float | None = None
+    active_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """How a step's tool call went: text and data, or the error; `latency` in seconds."""
+
+    text: str | None
+    data: dict[str, Any] | None
+    error: str | None
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a trace comes to, by source; only the final answer is required."""
+
+    final_answer: str
+    answer_text: str | None = None
+    answer_graph: str | None = None
+    answer_model: str | None = None
+    final_thought: str | None = None
+
+
+def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
+    """The author's draft for that question; a new one if there is none."""
+    found = session.scalar(
+        select(Trace)
+        .where(Trace.question_id == question_id, Trace.author_id == author_id, Trace.status == "draft")
+        .order_by(Trace.started_at.desc())
+        .limit(1)
+    )
+    if found is None:
+        found = Trace(question_id=question_id, author_id=author_id)
+        session.add(found)
+        session.flush()
+    return found
+
+
+def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int) -> Step:
+    """Write the step before its tool runs, so that a crash shows what was tried; the draft is used up."""
+    trace = draft_trace(session, trace_id, seen)
+    last = session.scalar(select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None)))
+    step = Step(
+        trace_id=trace_id,
+        position=(last or 0) + 1,
+        thought=new.thought,
+        tool=new.tool,
+        arguments=new.arguments,
+        origins=new.origins,
+        wall_seconds=new.wall_seconds,
+        active_seconds=new.active_seconds,
+        finished_at=now() if new.tool is None else None,
+    )
+    session.add(step)
+    _use_up_draft(session, trace_id)
+    touch(trace)
+    session.flush()
+    return step
+
+
+def complete_step(session: Session, step_id: UUID, observed: Observed) -> Step:
+    """Write what the tool gave; a step is completed once."""
+    step = _step(session, step_id)
+    if step.finished_at is not None or step.removed_at is not None:
+        raise Conflict(f"step {step.position} is finished or removed already; look at the newer state")
+    step.observation, step.data = observed.text, observed.data
+    step.error, step.latency = observed.error, observed.latency
+    step.finished_at = now()
+    touch(_trace(session, step.trace_id))
+    session.flush()
+    return step
+
+
+def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
+    """Make the last step ready to be completed anew with its own arguments; what it had observed is kept as an Edit."""
+    step = _last_step(session, step_id, seen)
+    before: dict[str, Any] = {"observation": step.observation, "data": step.data, "error": step.error}
+    before |= {"rating": step.rating, "latency": step.latency}
+    _keep(session, step, "run again", before, by)
+    step.observation = step.data = step.error = step.rating = step.latency = None
+    step.started_at, step.finished_at = now(), None
+    session.flush()
+    return step
+
+
+def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by: UUID) -> Step:
+    """Replace the step's thought."""
+    step = _step(session, step_id)
+    touch(draft_trace(session, step.trace_id, seen))
+    if thought != step.thought:
+        _keep(session, step, "thought", {"thought": step.thought}, by)
+        step.thought = thought
+    session.flush()
+    return step
+
+
+def rate(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -> Step:
+    """Rate the step's observation from 1 to 5."""
+    step = _step(session, step_id)
+    touch(draft_trace(session, step.trace_id, seen))
+    if not 1 <= rating <= 5:
+        raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
+    if step.rating is not None:
+        _keep(session, step, "rating", {"rating": step.rating}, by)
+    step.rating = rating
+    session.flush()
+    return step
+
+
+def undo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
+    """Take the last step back; it is kept and can be brought back until another one is written."""
+    trace = draft_trace(session, trace_id, seen)
+    step = session.scalar(
+        select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None)).order_by(Step.position.desc()).limit(1)
+    )
+    if step is None:
+        raise Missing("there is no step to undo")
+    _keep(session, step, "undo", {"removed_at": None}, by)
+    step.removed_at = now()
+    touch(trace)
+    session.flush()
+    return step
+
+
+def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
+    """Bring back the step that was undone last, if nothing was written in its place."""
+    trace = draft_trace(session, trace_id, seen)
+    step = undone_step(session, trace_id)
+    if step is None:
+        raise Missing("there is no undone step to bring back")
+    _keep(session, step, "redo", {"removed_at": step.removed_at.isoformat() if step.removed_at else None}, by)
+    step.removed_at = None
+    touch(trace)
+    session.flush()
+    return step
+
+
+def undone_step(session: Session, trace_id: UUID) -> Step | None:
+    """The step that redo would bring back."""
+    last = (
+        session.scalar(select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))) or 0
+    )
+    newest = session.scalar(
+        select(func.max(Step.started_at)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))
+    )
+    step = session.scalar(
+        select(Step)
+        .where(Step.trace_id == trace_id, Step.removed_at.is_not(None), Step.position == last + 1)
+        .order_by(Step.removed_at.desc())
+        .limit(1)
+    )
+    return step if step is not None and (newest is None or step.started_at >= newest) else None
+
+
+def submit(session: Session, trace_id: UUID, answers: Answers, *, seen: int, by: UUID) -> Trace:
+    """Hand the trace in: its answers are set, its times summed, its question counted and the author's place freed."""
+    trace = draft_trace(session, trace_id, seen)
+    if not answers.final_answer.strip():
+        raise Conflict("the final answer is empty; write it, or what could not be found, then submit")
+    steps = list(session.scalars(select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None))))
+    running = [step.position for step in steps if step.finished_at is None]
+    if running:
+        raise Conflict(f"step {running[0]} was never finished; run it again or undo it, then submit")
+    for name in Answers.__dataclass_fields__:
+        setattr(trace, name, getattr(answers, name))
+    trace.status, trace.submitted_at = "submitted", now()
+    trace.wall_seconds = (trace.submitted_at - trace.started_at).total_seconds()
+    measured = [step.active_seconds for step in steps if step.active_seconds is not None]
+    trace.active_seconds = sum(measured) if measured else None
+    session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}, editor_id=by))
+    _use_up_draft(session, trace_id)
+    place = session.scalar(
+        select(Assignment).where(Assignment.question_id == trace.question_id, Assignment.user_id == trace.author_id)
+    )
+    if place is not None:
+        place.state, place.until = "done", None
+    session.flush()
+    count_completed(session, trace.question_id)
+    return trace
+
+
+def count_completed(session: Session, question_id: UUID) -> None:
+    """Write anew how many people's traces of the question stand, which the queue goes by."""
+    question = session.get_one(Question, question_id)
+    question.completed = (
+        session.scalar(
+            select(func.count())
+            .select_from(Trace)
+            .where(
+                Trace.question_id == question_id,
+                Trace.status.in_(("submitted", "approved")),
+                Trace.author_id.is_not(None),
+            )
+        )
+        or 0
+    )
+    session.flush()
+
+
+def draft_trace(session: Session, trace_id: UUID, seen: int) -> Trace:
+    """The trace if it is a draft of the version that the caller saw; Conflict otherwise."""
+    trace = _trace(session, trace_id)
+    if trace.status != "draft":
+        raise Conflict(f"this trace is {trace.status} and cannot be changed any more; fork it to go on from it")
+    if trace.version != seen:
+        raise Conflict(
+            "this trace was changed in another tab since this page was drawn; nothing was overwritten and what you "
+            "typed is still here. Look at the newer state, then do it again"
+        )
+    return trace
+
+
+def touch(trace: Trace) -> None:
+    """Count a change of the trace's steps as a change of the trace."""
+    flag_modified(trace, "status")
+
+
+def _trace(session: Session, trace_id: UUID) -> Trace:
+    trace = session.get(Trace, trace_id)
+    if trace is None:
+        raise Missing(f"there is no trace {trace_id}; it may be in another database")
+    return trace
+
+
+def _step(session: Session, step_id: UUID) -> Step:
+    step = session.get(Step, step_id)
+    if step is None:
+        raise Missing(f"there is no step {step_id}; look at the newer state")
+    return step
+
+
+def _last_step(session: Session, step_id: UUID, seen: int) -> Step:
+    step = _step(session, step_id)
+    trace = draft_trace(session, step.trace_id, seen)
+    later = select(func.count()).select_from(Step)
+    if session.scalar(later.where(Step.trace_id == trace.id, Step.position > step.position, Step.removed_at.is_(None))):
+        raise Conflict(f"step {step.position} has later steps that rest on it; fork from it to run it again")
+    if step.tool is None:
+        raise Conflict(f"step {step.position} has no tool to run")
+    touch(trace)
+    return step
+
+
+def _keep(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:
+    session.add(Edit(trace_id=step.trace_id, step_id=step.id, action=action, before=before, editor_id=by))
+
+
+def _use_up_draft(session: Session, trace_id: UUID) -> None:
+    draft = session.get(Draft, trace_id)
+    if draft is not None:
+        session.delete(draft)

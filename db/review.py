@@ -1,0 +1,122 @@
+"""Reviewing: what was submitted, and what a reviewer says of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import func, select, tuple_
+from sqlalchemy.orm import Session
+
+from db.database import Conflict, Missing
+from db.models import Edit, Judgement, Question, Step, Trace, User
+from db.recording import count_completed
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One trace in the list."""
+
+    trace_id: UUID
+    question: str
+    author: str | None
+    reasoner: str
+    final_answer: str | None
+    submitted_at: datetime | None
+    active_seconds: float | None
+    steps: int
+    mean_rating: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of the list; `after` fetches the next one, None at the end."""
+
+    lines: list[Line]
+    after: tuple[datetime, UUID] | None
+
+
+def to_review(
+    session: Session,
+    project_id: UUID,
+    *,
+    status: str = "submitted",
+    limit: int = 50,
+    after: tuple[datetime, UUID] | None = None,
+) -> Page:
+    """Traces of that status, those that wait longest first."""
+    wanted = (
+        select(Trace, Question.text, User.name)
+        .join(Question, Question.id == Trace.question_id)
+        .outerjoin(User, User.id == Trace.author_id)
+        .where(Question.project_id == project_id, Trace.status == status, Trace.submitted_at.is_not(None))
+        .order_by(Trace.submitted_at, Trace.id)
+        .limit(limit + 1)
+    )
+    if after is not None:
+        wanted = wanted.where(tuple_(Trace.submitted_at, Trace.id) > after)
+    rows = session.execute(wanted).all()
+    shown = rows[:limit]
+    counted = {
+        trace_id: (steps, rating)
+        for trace_id, steps, rating in session.execute(
+            select(Step.trace_id, func.count(), func.avg(Step.rating))
+            .where(Step.trace_id.in_([row[0].id for row in shown]), Step.removed_at.is_(None))
+            .group_by(Step.trace_id)
+        )
+    }
+    lines = [_line(trace, text, name, *counted.get(trace.id, (0, None))) for trace, text, name in shown]
+    last = lines[-1] if len(rows) > limit else None
+    return Page(lines, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
+
+
+def _line(trace: Trace, question: str, author: str | None, steps: int, rating: float | None) -> Line:
+    return Line(
+        trace_id=trace.id,
+        question=question,
+        author=author,
+        reasoner=trace.reasoner,
+        final_answer=trace.final_answer,
+        submitted_at=trace.submitted_at,
+        active_seconds=trace.active_seconds,
+        steps=steps,
+        mean_rating=float(rating) if rating is not None else None,
+    )
+
+
+def counts(session: Session, project_id: UUID) -> dict[str, int]:
+    """How many traces of the project have each status."""
+    rows = session.execute(
+        select(Trace.status, func.count())
+        .join(Question, Question.id == Trace.question_id)
+        .where(Question.project_id == project_id)
+        .group_by(Trace.status)
+    )
+    return dict(rows.tuples().all())
+
+
+def approve(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:
+    """Make the trace a demonstration."""
+    return _decide(session, trace_id, "approved", by, comment)
+
+
+def reject(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace:
+    """Return the trace to its author, with the reason; its question is open again."""
+    if not comment.strip():
+        raise Conflict("say what is wrong with the trace; its author reads it and can fix it")
+    return _decide(session, trace_id, "rejected", by, comment)
+
+
+def _decide(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
+    trace = session.get(Trace, trace_id)
+    if trace is None:
+        raise Missing(f"there is no trace {trace_id}; reload the list")
+    if trace.status not in ("submitted", "approved", "rejected"):
+        raise Conflict(f"this trace is {trace.status}; only what was submitted can be {status}")
+    if trace.status == status:
+        raise Conflict(f"this trace is {status} already; reload the list")
+    session.add(Edit(trace_id=trace_id, action="status", before={"status": trace.status}, editor_id=by))
+    session.add(Judgement(trace_id=trace_id, aspect="approval", value=status, judge_id=by, comment=comment.strip()))
+    trace.status = status
+    session.flush()
+    count_completed(session, trace.question_id)
+    return trace
