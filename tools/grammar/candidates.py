@@ -1,4 +1,4 @@
-"""From a question and entities to ranked queries: every reading that the words allow, those that the graph has first."""
+"""From a question and entities to ranked queries: all readings that the words allow, those that the graph has first."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +26,14 @@ Guess = Callable[[str], tuple[Path, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query, what it asks in plain English, and how likely it is meant (0 to 1; above 0.5 the graph has such a path)."""
+    """A query, what it asks in plain English, and how likely it is meant: above 0.5 if the graph has such a path."""
 
     sparql: str
     reading: str
     score: float
 
 
-def candidates(graph: GraphSource, text: str, entities: Sequence[Entity], guess: Guess) -> list[Candidate]:
+def find_candidates(graph: GraphSource, text: str, entities: Sequence[Entity], guess: Guess) -> list[Candidate]:
     """The best few queries for the question, best first; [] when no word of it can be read as a relation."""
     lexicon = Lexicon(graph.vocabulary())
     anchors, unnamed = find_anchors(words_of(text), entities)
@@ -62,7 +62,7 @@ def _score(cost: float, *, exists: bool) -> float:
 def _as_read(question: Question) -> Iterator[tuple[Question, float]]:
     yield question, 0.0
     if question.form == "compare" and question.than and question.than.of:
-        yield from _measured(question)
+        yield from _measured(question, question.than.of)
     asked = question.legs[0].asked if question.legs else ()
     for place in range(len(asked) if len(asked) > 1 else 0):
         left = asked[:place] + asked[place + 1 :]
@@ -73,10 +73,9 @@ def _as_read(question: Question) -> Iterator[tuple[Question, float]]:
             yield replace(question, legs=(replace(leg, asked=leg.asked or rest),)), PARTIAL
 
 
-def _measured(question: Question) -> Iterator[tuple[Question, float]]:
+def _measured(question: Question, names: tuple[str, ...]) -> Iterator[tuple[Question, float]]:
     """The comparison by what its own word compares ("older" by date of birth) where the question names no measure."""
-    assert question.than is not None
-    word = Mention(-1, -1, tuple(Path((), name, float(rank)) for rank, name in enumerate(question.than.of)), "")
+    word = Mention(-1, -1, tuple(Path((), name, float(rank)) for rank, name in enumerate(names)), "")
     legs = tuple(replace(leg, asked=(*leg.asked, word)) for leg in question.legs)
     last = (*question.legs[-1].chain, *question.legs[-1].asked)[-1:]
     named = last and any(path.hops[-1].value != "entity" for path in last[0].paths)

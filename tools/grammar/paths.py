@@ -114,13 +114,12 @@ class Writer:
             if hop.differs:
                 lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs]})")
             if hop.gender and self.gender:
-                lines += self._gender(nodes[place], hop.gender)
+                lines += self._gender(nodes[place], self.gender, hop.gender)
         return Pattern(tuple(lines), end)
 
-    def _gender(self, node: str, gender: str) -> Iterator[str]:
-        assert self.gender is not None
+    def _gender(self, node: str, relation: Relation, gender: str) -> Iterator[str]:
         value, words = self.variable("gender"), MALE if gender == "male" else FEMALE
-        yield f"{node} {predicate(self.gender.id)} {value} ."
+        yield f"{node} {predicate(relation.id)} {value} ."
         yield from self.called(value, words)
 
     def called(self, value: str, names: tuple[str, ...]) -> Iterator[str]:

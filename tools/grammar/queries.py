@@ -117,7 +117,8 @@ class Composer:
         last = self._follow(holder, paths[-1].hops, ANSWER).text
         pattern = " ".join(lines)
         return Draft(
-            f"SELECT {holder} (COUNT(DISTINCT {ANSWER}) AS ?count) WHERE {{ {pattern} OPTIONAL {{ {last} }} }} GROUP BY {holder}",
+            f"SELECT {holder} (COUNT(DISTINCT {ANSWER}) AS ?count) WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
+            f"GROUP BY {holder}",
             words,
             pattern,
         )
@@ -159,7 +160,8 @@ class Composer:
         order = "DESC" if than.most else "ASC"
         return Draft(
             f"SELECT ?item WHERE {{ {' UNION '.join(lines)} {days} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
-            f"which of {_either(names)} has the {'longest' if than.most else 'shortest'} time from {than.span[0]} to {than.span[1]}",
+            f"which of {' and '.join(names)} has the {'longest' if than.most else 'shortest'} time "
+            f"from {than.span[0]} to {than.span[1]}",
             " ".join(proofs),
         )
 
@@ -174,11 +176,11 @@ class Composer:
             branches.append(f"{{ VALUES ?item {{ {start} }} {follow} }}")
             proofs.append(self._follow(start, joined(self._paths(leg)), self._writer.variable("v")).text)
             names.append(name)
-        order = "DESC" if than.most else "ASC"
+        order, end = ("DESC", "greatest or latest") if than.most else ("ASC", "smallest or earliest")
         return Draft(
             f"SELECT ?item ({measure} AS ?measure) WHERE {{ {' UNION '.join(branches)} }} "
             f"GROUP BY ?item ORDER BY {order}(?measure) LIMIT 1",
-            f"which of {_either(names)} has the {'greatest or latest' if than.most else 'smallest or earliest'} {what}",
+            f"which of {' and '.join(names)} has the {end} {what}",
             " ".join(proofs),
         )
 
@@ -218,7 +220,3 @@ class Composer:
 
 def _of(paths: tuple[Path, ...]) -> str:
     return "".join(f" of the {path.phrase}" for path in reversed(paths))
-
-
-def _either(names: list[str]) -> str:
-    return " and ".join(names)

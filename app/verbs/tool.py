@@ -1,0 +1,50 @@
+"""`showhow tool NAME --world W key=value ...`: call one tool as an annotator would."""
+
+from typing import Annotated
+
+import typer
+
+from app.resources import encoder, open_world
+from app.verbs.output import CommandFailed, emit
+from tools.registry import TOOLS
+from tools.registry import tool as tool_named
+from tools.tool import Context, Tool
+
+
+def tool(
+    name: Annotated[str | None, typer.Argument(help="wikisearch, read, getWikiDataID ...; see --list")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="the tool's arguments, each as key=value")] = None,
+    world: Annotated[str | None, typer.Option(help="the world to work in; see showhow world list")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print text, data and error as JSON")] = False,  # noqa: FBT002 - an option of the command line
+    list_tools: Annotated[bool, typer.Option("--list", help="list the tools and their arguments")] = False,  # noqa: FBT002 - likewise
+) -> None:
+    """Call one tool over a world and print what it found; exit status 1 with one sentence when it fails."""
+    if list_tools:
+        emit([_described(one) for one in TOOLS.values()], "\n".join(map(_line, TOOLS.values())), as_json=as_json)
+        return
+    if name is None or world is None:
+        raise typer.BadParameter("name a tool and a world: showhow tool NAME --world W key=value ...")
+    given = dict(map(_pair, arguments or []))
+    outcome = tool_named(name).call(Context(open_world(world), encoder()), given)
+    found = outcome.observation
+    text, data = (found.text, found.data) if found else (None, None)
+    if found or as_json:
+        emit({"text": text, "data": data, "error": outcome.error}, text or "", as_json=as_json)
+    if outcome.error is not None:
+        raise CommandFailed(outcome.error)
+
+
+def _pair(argument: str) -> tuple[str, str]:
+    key, found, value = argument.partition("=")
+    if not found:
+        raise typer.BadParameter(f"{argument!r} is no key=value; give each argument of the tool with its name.")
+    return key.strip(), value
+
+
+def _line(one: Tool) -> str:
+    return f"{one.name} {' '.join(f'{p.name}=...' for p in one.parameters)}\n    {one.description}"
+
+
+def _described(one: Tool) -> dict[str, object]:
+    parameters = [{"name": p.name, "kind": p.kind, "hint": p.hint} for p in one.parameters]
+    return {"name": one.name, "title": one.title, "description": one.description, "parameters": parameters}

@@ -1,0 +1,44 @@
+"""How tools take what people and models write for their arguments."""
+
+import re
+
+from pydantic import BeforeValidator
+
+from tools.tool import ToolError
+from worlds.source import GraphSource, TextSource, World
+from worlds.terms import id_of
+
+_PREFIX = re.compile(r"(?:wd|wdt|p|ps|entity):(?=[QPL][1-9])")
+_WRAPPING = "[](){}<>\"'"
+
+
+def split_ids(given: object) -> object:
+    """A list from one text: "Q1, Q2", "[Q1, Q2]" or one id a line; anything else is left to be checked."""
+    if not isinstance(given, str):
+        return given
+    return [part for part in (part.strip(_WRAPPING) for part in re.split(r"[,\s]+", given)) if part]
+
+
+AS_IDS = BeforeValidator(split_ids)
+
+
+def bare_id(given: str) -> str:
+    """The id as a graph knows it: Q42 for wd:Q42 and for the full IRI; other IRIs stay."""
+    text = _PREFIX.sub("", given.strip().strip(_WRAPPING))
+    return id_of(text.replace("https://www.wikidata.org/", "http://www.wikidata.org/", 1))
+
+
+def text_of(world: World, tool: str) -> TextSource:
+    """The world's text; ToolError when it has none."""
+    if world.text is None:
+        raise ToolError(
+            f"{tool} needs articles, and the world {world.name} has none; ask its graph with runQuery instead."
+        )
+    return world.text
+
+
+def graph_of(world: World, tool: str) -> GraphSource:
+    """The world's graph; ToolError when it has none."""
+    if world.graph is None:
+        raise ToolError(f"{tool} needs a graph, and the world {world.name} has none; use wikisearch and read instead.")
+    return world.graph

@@ -1,0 +1,53 @@
+"""Write a query from a question, by a grammar."""
+
+from typing import Annotated
+
+from tools.arguments import AS_IDS, bare_id, graph_of
+from tools.grammar.candidates import find_candidates
+from tools.grammar.meaning import Meaning
+from tools.tool import Context, Observation, ToolError
+from worlds.source import Entity, GraphSource, Relation
+
+WHOLE_VOCABULARY = 400
+"""Up to so many relations a guess looks at all of them, beyond it only at those that the entities have."""
+_LISTED = 12
+
+
+def generate_query(
+    context: Context,
+    question: Annotated[str, "a question that the graph can answer"],
+    entity_ids: Annotated[list[str], "ids of the entities it speaks of, from getWikiDataID", AS_IDS],
+) -> Observation:
+    """Write a SPARQL query for a question about entities whose ids are known; runQuery runs it."""
+    graph = graph_of(context.world, "generateQuery")
+    ids = list(dict.fromkeys(map(bare_id, entity_ids)))
+    entities = graph.entities(ids)
+    unknown = [one for one in ids if one not in {entity.id for entity in entities}]
+    if unknown:
+        raise ToolError(f"This world does not know {', '.join(unknown)}; find ids with getWikiDataID.")
+    guess = Meaning(_near(graph, entities), context.encode)
+    found = find_candidates(graph, question, entities, guess)
+    if not found:
+        raise ToolError(_nothing(graph, entities))
+    listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in found]
+    return Observation(found[0].sparql, {"route": "grammar", "candidates": listed})
+
+
+def _near(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
+    vocabulary = graph.vocabulary()
+    return list(vocabulary) if len(vocabulary) <= WHOLE_VOCABULARY else _relations(graph, entities)
+
+
+def _relations(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
+    each = [graph.relations(entity.id) for entity in entities]
+    return [relation for relations in each for relation in (*relations.outgoing, *relations.incoming)]
+
+
+def _nothing(graph: GraphSource, entities: list[Entity]) -> str:
+    if not entities:
+        return "The question names no relation of this graph with a value; give the ids of the entities it speaks of."
+    labels = list(dict.fromkeys(relation.label for relation in _relations(graph, entities[:1])))
+    return (
+        f"No word of the question is a relation of this graph. {entities[0].label} has: {', '.join(labels[:_LISTED])}"
+        f"{', ...' if len(labels) > _LISTED else ''}; ask for one of these, or write the query yourself."
+    )

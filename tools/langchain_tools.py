@@ -1,0 +1,31 @@
+"""The tools as LangChain's; the only module of this room that imports it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_core.tools import StructuredTool
+
+from tools.tool import Context, Tool
+
+
+def as_langchain(tools: Iterable[Tool], context: Context) -> list[StructuredTool]:
+    """Tools bound to a context: the content is the text or the error, the artifact the data or {"error": ...}."""
+    return [_bound(tool, context) for tool in tools]
+
+
+def _bound(tool: Tool, context: Context) -> StructuredTool:
+    def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        outcome = tool.call(context, arguments)
+        if outcome.observation is None:
+            return str(outcome.error), {"error": outcome.error}
+        return outcome.observation.text, outcome.observation.data
+
+    # The schema goes as JSON, so that only Tool.call checks arguments and a wrong one is the same error everywhere.
+    return StructuredTool.from_function(
+        func=call,
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.schema.model_json_schema(),
+        response_format="content_and_artifact",
+        infer_schema=False,
+    )

@@ -1,0 +1,74 @@
+"""Read an article with a question in mind."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from tools.arguments import text_of
+from tools.tool import Context, Encode, Observation
+from worlds.question_words import STOP_WORDS
+from worlds.source import Article
+
+BEST = 3
+MOST_ENCODED = 96
+"""Sentences of a long article that are compared by meaning; word overlap picks them."""
+LEXICAL = 0.2
+_LONGEST = 600
+_WORD = re.compile(r"\w+")
+
+
+def read(
+    context: Context,
+    title: Annotated[str, "title of an article, as wikisearch gives it"],
+    question: Annotated[str, "what you want to know from it"],
+) -> Observation:
+    """Read an article; returns the sentences that best answer the question, with their places in the article."""
+    article = text_of(context.world, "read").article(title)
+    best = sorted(rank(article.sentences, question, context.encode)[:BEST])
+    data = {
+        "title": article.title,
+        "entity": article.entity,
+        "sentences": list(article.sentences),
+        "best": [{"place": place, "text": article.sentences[place], "score": score} for place, score in best],
+    }
+    return Observation(_shown(article, best), data)
+
+
+def rank(sentences: Sequence[str], question: str, encode: Encode) -> list[tuple[int, float]]:
+    """Places and scores of the sentences that fit the question best, best first.
+
+    An article of no more sentences than are shown is not encoded: word overlap alone scores it.
+    """
+    overlaps = _overlaps(sentences, question)
+    likeliest = sorted(range(len(sentences)), key=lambda place: (-overlaps[place], place))[:MOST_ENCODED]
+    if len(sentences) > BEST:
+        rows = encode([question, *(sentences[place][:_LONGEST] for place in likeliest)])
+        likeness = rows[1:] @ rows[0]
+    else:
+        likeness = np.zeros(len(likeliest), dtype=np.float32)
+    scores = {place: float(like) + LEXICAL * overlaps[place] for place, like in zip(likeliest, likeness, strict=True)}
+    return sorted(((place, round(score, 4)) for place, score in scores.items()), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _overlaps(sentences: Sequence[str], question: str) -> list[float]:
+    """The share of the question's words that each sentence has."""
+    wanted = {word for word in _WORD.findall(question.casefold()) if word not in STOP_WORDS}
+    return [len(wanted.intersection(_WORD.findall(s.casefold()))) / (len(wanted) or 1) for s in sentences]
+
+
+def _shown(article: Article, best: Sequence[tuple[int, float]]) -> str:
+    if not article.sentences:
+        return f"The article {article.title} is empty."
+    lines = [f"[{place + 1}] {_cut(article.sentences[place])}" for place, _ in best]
+    left = len(article.sentences) - len(best)
+    return "\n".join([f"{article.title}:", *lines, *([f"... {left} more sentences"] if left else [])])
+
+
+def _cut(sentence: str) -> str:
+    return (
+        sentence
+        if len(sentence) <= _LONGEST
+        else f"{sentence[:_LONGEST]} ... {len(sentence) - _LONGEST} more characters"
+    )

@@ -1,0 +1,101 @@
+"""Ask a world's graph in SPARQL."""
+
+import re
+from typing import Annotated, Any
+
+from tools.arguments import graph_of
+from tools.tool import Context, Observation, ToolError
+from worlds.source import Cell, GraphSource, Table
+
+MOST_SHOWN = 20
+MOST_LABELLED = 500
+_LONGEST_CELL = 200
+_DATE = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(T00:00:00(?:\.0+)?Z?)?(?:Z)?")
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+
+def run_query(context: Context, sparql: Annotated[str, "a SELECT or ASK query in SPARQL"]) -> Observation:
+    """Run a SPARQL query over the graph; wd:, wdt:, rdfs: and other usual prefixes need no declaration."""
+    graph = graph_of(context.world, "runQuery")
+    if not sparql.strip():
+        raise ToolError("runQuery needs a SPARQL query; generateQuery writes one from a question and entity ids.")
+    table = graph.query(sparql)
+    rows = _rows(table, _labels(graph, table))
+    data = {"columns": list(table.columns), "rows": rows, "boolean": table.boolean, "truncated": table.truncated}
+    if table.boolean is not None:
+        return Observation("Yes" if table.boolean else "No", data)
+    return Observation(_shown(list(table.columns), rows, truncated=table.truncated), data)
+
+
+def _labels(graph: GraphSource, table: Table) -> dict[str, str]:
+    """The labels of the entities among the cells, by one look-up."""
+    ids = dict.fromkeys(cell.value for row in table.rows for cell in row if cell and cell.kind == "entity")
+    wanted = list(ids)[:MOST_LABELLED]
+    return {entity.id: entity.label for entity in graph.entities(wanted)} if wanted else {}
+
+
+def _rows(table: Table, labels: dict[str, str]) -> list[list[dict[str, Any] | None]]:
+    return [[_listed(cell, labels) if cell else None for cell in row] for row in table.rows]
+
+
+def _listed(cell: Cell, labels: dict[str, str]) -> dict[str, Any]:
+    listed: dict[str, Any] = {"kind": cell.kind, "value": cell.value}
+    if cell.kind == "entity" and cell.value in labels:
+        listed["label"] = labels[cell.value]
+    if cell.datatype:
+        listed["datatype"] = cell.datatype
+    return listed
+
+
+def _shown(columns: list[str], rows: list[list[dict[str, Any] | None]], *, truncated: bool) -> str:
+    if not rows:
+        return "The query matches nothing: no rows."
+    lines = [" | ".join(columns), *(" | ".join(map(_cell, row)) for row in rows[:MOST_SHOWN])]
+    left = len(rows) - MOST_SHOWN
+    if left > 0:
+        lines.append(f"... {left} more row{'s' if left > 1 else ''}")
+    if truncated:
+        lines.append(f"Only the first {len(rows)} rows were fetched; the query has more. Narrow it or count.")
+    return "\n".join(lines)
+
+
+def _cell(listed: dict[str, Any] | None) -> str:
+    if listed is None:
+        return "-"
+    if listed["kind"] == "entity":
+        return f"{listed['label']} ({listed['value']})" if "label" in listed else str(listed["value"])
+    text = readable(listed["value"], listed.get("datatype"))
+    return (
+        text
+        if len(text) <= _LONGEST_CELL
+        else f"{text[:_LONGEST_CELL]} ... {len(text) - _LONGEST_CELL} more characters"
+    )
+
+
+def readable(value: str, datatype: str | None) -> str:
+    """A date as people write it; anything else, and years before the common era, as it stands.
+
+    Wikidata writes a date known to the year only as midnight of its first day, so such a one names the year first.
+    """
+    found = _DATE.fullmatch(value) if datatype and datatype.endswith(("#dateTime", "#date")) else None
+    if found is None:
+        return value
+    year, month, day = (int(part) for part in found.groups()[:3])
+    if not (1 <= month <= 12):
+        return value
+    if found[4] and (month, day) == (1, 1):
+        return f"{year} (1 January)"
+    return f"{day} {_MONTHS[month - 1]} {year}"
