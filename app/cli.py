@@ -71,7 +71,7 @@ def main() -> None:
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     try:
         command_line(wanted)()
-    except Exception as failed:  # noqa: BLE001 - sorted at once: what is no failure of ours to report is raised again
+    except Exception as failed:
         if not isinstance(failed, failures()):
             raise
         sys.stderr.write(f"showhow: {failed}\n")

@@ -4,10 +4,13 @@ import os
 from functools import cache
 from pathlib import Path
 
+from worlds.open import open_world as open_world_in
+
 from db.database import Database
+from db.schema import upgrade
 from fewshot_library.encoder import SentenceEncoder
 from settings import Settings
-from worlds.open import open_world as open_world_in
+from tools.tool import Context
 from worlds.source import World
 
 
@@ -19,8 +22,10 @@ def settings() -> Settings:
 
 @cache
 def database() -> Database:
-    """The store, which must have been migrated."""
-    return Database(settings().database_url)
+    """The store, brought to the program's own schema."""
+    found = Database(settings().database_url)
+    upgrade(found)
+    return found
 
 
 @cache
@@ -33,3 +38,8 @@ def encoder() -> SentenceEncoder:
 def open_world(name: str) -> World:
     """The world of that name, opened once."""
     return open_world_in(settings().worlds, name)
+
+
+def tool_context(world: str) -> Context:
+    """What the tools work with in that world."""
+    return Context(open_world(world), encoder())

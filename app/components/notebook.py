@@ -11,7 +11,7 @@ from app.components.observation import view_of
 from db.models import Step
 from db.record import TraceRecord
 from reasoners.origins import describe
-from tools import TOOLS
+from tools.registry import TOOLS
 
 Act = dict[str, Any]
 
@@ -22,7 +22,9 @@ HINT = (
 )
 
 
-def show_trace(record: TraceRecord, *, editable: bool, forkable: bool, on_act: Callable[[Act], None] | None = None) -> None:
+def show_trace(
+    record: TraceRecord, *, editable: bool, forkable: bool, on_act: Callable[[Act], None] | None = None
+) -> None:
     """Draw the record; acts (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again."""
     key = f"notebook_{record.trace.id.hex}"
 

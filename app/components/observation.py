@@ -11,7 +11,7 @@ View = dict[str, Any]
 NAME = re.compile(
     r"(?<![\w'])[^\W\d_a-z][\w'’.-]*(?:\s(?:(?:of|the|de|von|van|der|al|du|la|and)\s)?[^\W\d_a-z][\w'’-]*)*", re.UNICODE
 )
-PRONOUNS = frozenset("He She It They The A An In On At His Her Its Their This That These Those As After Before".split())
+PRONOUNS = frozenset(["He", "She", "It", "They", "The", "A", "An", "In", "On", "At", "His", "Her", "Its", "Their", "This", "That", "These", "Those", "As", "After", "Before"])
 MOST_TEXT = 20_000
 
 
@@ -31,7 +31,11 @@ def _hits(data: View) -> View:
     if not hits:
         return {"kind": "text", "text": "Nothing found. Try fewer words, or another name."}
     relaxed = any(hit.get("relaxed") for hit in hits)
-    return {"kind": "hits", "hits": hits, "note": "No article has all of the words; these have some." if relaxed else None}
+    return {
+        "kind": "hits",
+        "hits": hits,
+        "note": "No article has all of the words; these have some." if relaxed else None,
+    }
 
 
 def _article(data: View) -> View:
@@ -73,7 +77,10 @@ def _entities(field: str) -> Any:
 
 
 def _queries(data: View) -> View:
-    return {"kind": "queries", "candidates": [{**c, "pointer": f"/candidates/{i}"} for i, c in enumerate(data["candidates"])]}
+    return {
+        "kind": "queries",
+        "candidates": [{**c, "pointer": f"/candidates/{i}"} for i, c in enumerate(data["candidates"])],
+    }
 
 
 def _table(data: View) -> View:
@@ -92,7 +99,13 @@ def _cell(cell: View, pointer: str) -> View:
     is_entity = cell["kind"] == "entity"
     midnight = value.removesuffix("T00:00:00Z") if "dateTime" in (cell.get("datatype") or "") else value
     label = cell.get("label") if is_entity else None
-    return {"value": value, "shown": midnight, "label": label, "kind": "entity" if is_entity else "title", "pointer": pointer}
+    return {
+        "value": value,
+        "shown": midnight,
+        "label": label,
+        "kind": "entity" if is_entity else "title",
+        "pointer": pointer,
+    }
 
 
 _VIEWS = {

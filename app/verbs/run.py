@@ -15,7 +15,9 @@ ASGI = Path(__file__).resolve().parents[1] / "asgi.py"
 
 def run(
     port: Annotated[int, typer.Option(help="The port to serve on.")] = 8501,
-    address: Annotated[str, typer.Option(help="The address to serve on; anything else than this machine is yours to guard.")] = "127.0.0.1",
+    address: Annotated[
+        str, typer.Option(help="The address to serve on; anything else than this machine is yours to guard.")
+    ] = "127.0.0.1",
 ) -> None:
     """Prepare what is missing, then serve the pages until interrupted."""
     prepare()

@@ -1,0 +1,190 @@
+"""Which question is on the page: the project, the person's queue, skip, guidelines, progress."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.who import choose_who
+from app.resources import database
+from db import forking, projects, queue, reading, recording
+from db.database import Missing, StoreError
+from db.models import Project, User
+
+KEYS = {"Alt+K": "Skip the question", "Alt+G": "Guidelines", "Alt+Q": "My queue", "?": "This sheet"}
+
+
+def current_project() -> Project | None:
+    """The project that the address names, else the first one."""
+    with database().read() as session:
+        known = projects.projects(session)
+    wanted = st.query_params.get("project")
+    return next((project for project in known if project.name == wanted), known[0] if known else None)
+
+
+def choose_project() -> None:
+    """A box to change the project, if there are several."""
+    with database().read() as session:
+        names = [project.name for project in projects.projects(session)]
+    now = current_project()
+    if now is None or len(names) < 2:
+        return
+    if st.session_state.get("project_name") not in names or "project" not in st.query_params:
+        st.session_state["project_name"] = now.name
+    st.selectbox(
+        "Project", names, key="project_name", label_visibility="collapsed", width=260, on_change=_change_project
+    )
+
+
+def _change_project() -> None:
+    st.query_params["project"] = st.session_state["project_name"]
+    st.query_params.pop("trace", None)
+
+
+def open_trace_id(person: User) -> UUID | None:
+    """The trace in the address, else the person's first draft, else a new one of the next question."""
+    named = st.query_params.get("trace", "")
+    if named:
+        try:
+            found = UUID(named)
+            with database().read() as session:
+                reading.open_trace(session, found)
+        except (ValueError, Missing):
+            st.session_state["notice"] = (
+                "The address names a trace that is not here; this is the next one in your queue."
+            )
+        else:
+            return found
+    project = current_project()
+    if project is None:
+        return None
+    with database().begin() as session:
+        mine = queue.drafts(session, project.id, person.id)
+        if mine:
+            trace_id = mine[0].trace.id
+        else:
+            question = queue.next_question(session, project.id, person.id)
+            if question is None:
+                return None
+            trace_id = recording.start_trace(session, question.id, person.id).id
+    st.query_params["trace"] = str(trace_id)
+    return trace_id
+
+
+def open_next() -> None:
+    """Leave this trace for the next in the queue."""
+    st.query_params.pop("trace", None)
+    st.rerun()
+
+
+def masthead(person: User, trace_id: UUID | None, show_keys: Callable[[], None]) -> None:
+    """The top of the page: where one is, the question, and the doors that lead elsewhere."""
+    project = current_project()
+    if project is None:
+        st.info(
+            "There is no project yet. `showhow setup` prepares one with a small world; `showhow world import` and "
+            "`showhow questions import` bring your own."
+        )
+        return
+    with database().read() as session:
+        record = reading.open_trace(session, trace_id) if trace_id else None
+        far = queue.progress(session, project.id, person.id)
+    with st.container(key="masthead"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            choose_project()
+            shown = record.project if record else project
+            place = f"Question {record.question.position} of {far.total}" if record else f"{far.total} questions"
+            st.markdown(f"{place} · {far.done} done, {far.mine} by you · world: {_plain(shown.world)}", width="stretch")
+            if st.button("My queue", key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
+                _show_queue(project, person)
+            if record and record.trace.status == "draft" and st.button("Skip", key="skip", shortcut="Alt+K"):
+                _ask_why(record.question.id, person)
+            if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
+                _show_guidelines(shown)
+            if st.button("Keys", key="keys", shortcut="?", icon=":material/keyboard:"):
+                show_keys()
+            choose_who(person)
+        with st.container(key="question"):
+            if record:
+                st.html(f"<h1>{_escape(record.question.text)}</h1>")
+            else:
+                _nothing_left(far)
+
+
+def _nothing_left(far: queue.Progress) -> None:
+    if far.total == 0:
+        st.info("This project has no questions yet: `showhow questions import FILE --project NAME` adds some.")
+    else:
+        st.success(
+            f"Nothing is left for you here: {far.done} of {far.total} questions are done, you skipped {far.skipped}."
+        )
+
+
+@st.dialog("Skip this question")
+def _ask_why(question_id: UUID, person: User) -> None:
+    reason = st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
+    st.caption("Steps that you recorded are kept; the question is under My queue if you want it back.")
+    if st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter"):
+        try:
+            with database().begin() as session:
+                queue.skip(session, question_id, person.id, reason)
+        except StoreError as refused:
+            st.error(str(refused))
+        else:
+            open_next()
+
+
+@st.dialog("Guidelines", width="large")
+def _show_guidelines(project: Project) -> None:
+    st.markdown(project.guidelines or "This project has no guidelines.")
+
+
+@st.dialog("My queue", width="large")
+def _show_queue(project: Project, person: User) -> None:
+    with database().read() as session:
+        mine = queue.drafts(session, project.id, person.id)
+        back = queue.returned(session, project.id, person.id)
+        left = queue.skipped(session, project.id, person.id)
+    if not mine and not back and not left:
+        st.caption("No drafts, nothing returned, nothing skipped.")
+    for item in back:
+        _entry("Fix", item.question.text, f"Returned: {item.comment}", lambda i=item: _fix(i.trace.id, person.id))
+    for item in mine:
+        _entry(
+            "Go on",
+            item.question.text,
+            f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC",
+            lambda i=item: i.trace.id,
+        )
+    for question, reason in left:
+        _entry("Take back", question.text, f"Skipped: {reason}", lambda q=question: _take_back(q.id, person.id))
+
+
+def _entry(act: str, question: str, note: str, find: Callable[[], UUID]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"{_plain(question)}  \n:gray[{_plain(note)}]", width="stretch")
+        if st.button(act, key=f"{act}_{note}_{question}"):
+            st.query_params["trace"] = str(find())
+            st.rerun()
+
+
+def _fix(trace_id: UUID, person_id: UUID) -> UUID:
+    """Fork a returned trace with all of its steps, so that its author can mend it."""
+    with database().begin() as session:
+        steps = len(reading.open_trace(session, trace_id).steps)
+        return forking.fork(session, trace_id, steps, person_id).id
+
+
+def _take_back(question_id: UUID, person_id: UUID) -> UUID:
+    with database().begin() as session:
+        queue.unskip(session, question_id, person_id)
+        return recording.start_trace(session, question_id, person_id).id
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _plain(text: str) -> str:
+    """Text as it is, though it goes where Streamlit reads Markdown."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]()#+-.!|<>:$~" else c for c in text.replace("\n", " "))

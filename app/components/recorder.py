@@ -1,0 +1,158 @@
+"""What a person does to a trace on the page, each act one transaction, a failure one sentence where the work is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.composer import Composer, take_value
+from app.resources import database, tool_context
+from db import forking, recording
+from db.database import StoreError
+from db.models import Draft, Step, User
+from db.record import TraceRecord
+from reasoners.origins import known_values, trace_origin
+from tools.registry import TOOLS
+from tools.tool import Tool
+from worlds.source import SourceError
+
+IDLE = timedelta(seconds=30)
+
+
+@contextmanager
+def acting() -> Iterator[None]:
+    """Turn a failure of the store or a source into a notice on the page; what was typed stays."""
+    try:
+        yield
+    except (StoreError, SourceError) as failed:
+        st.session_state["notice"] = str(failed)
+
+
+class Recorder:
+    """The acts of one person on one trace, as the page last saw it."""
+
+    def __init__(self, record: TraceRecord, person: User, draft: Draft | None) -> None:
+        self.record = record
+        self.person = person
+        self.draft = draft
+        self.seen = record.trace.version
+
+    def run_step(self, composer: Composer) -> None:
+        """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
+        new = self._new_step(composer)
+        with acting():
+            with database().begin() as session:
+                step = recording.begin_step(session, self.record.trace.id, new, seen=self.seen)
+            composer.next_slot()
+            self._complete(step, TOOLS[new.tool or ""])
+
+    def _new_step(self, composer: Composer) -> recording.NewStep:
+        arguments = composer.arguments()
+        known = known_values({step.position: step.data for step in self.record.steps})
+        question = self.record.question.text
+        wall, active = self._times()
+        return recording.NewStep(
+            thought=composer.thought(),
+            tool=composer.tool.name,
+            arguments=arguments,
+            origins={name: trace_origin(value, question, known) for name, value in arguments.items()},
+            wall_seconds=wall,
+            active_seconds=active,
+        )
+
+    def _times(self) -> tuple[float, float | None]:
+        """Seconds since the last step, and those at work as the page counted them, up to now."""
+        moment = datetime.now(UTC)
+        since = self.record.trace.started_at
+        if self.record.steps:
+            since = max(since, *(step.finished_at or step.started_at for step in self.record.steps))
+        wall = (moment - since).total_seconds()
+        counted = self.draft.content.get("active") if self.draft else None
+        if self.draft is None or counted is None:
+            return wall, None
+        return wall, min(wall, counted + min(moment - self.draft.saved_at, IDLE).total_seconds())
+
+    def _complete(self, step: Step, tool: Tool) -> None:
+        outcome = tool.call(tool_context(self.record.project.world), step.arguments)
+        seen = outcome.observation
+        observed = recording.Observed(
+            text=seen.text if seen else None,
+            data=seen.data if seen else None,
+            error=outcome.error,
+            latency=outcome.seconds,
+        )
+        with database().begin() as session:
+            recording.complete_step(session, step.id, observed)
+
+    def submit(self, composer: Composer) -> bool:
+        """Hand the trace in; True when it was."""
+        fields = composer.fields()
+        answers = recording.Answers(
+            final_answer=fields.get("final_answer", "").strip(),
+            answer_text=fields.get("answer_text", "").strip() or None,
+            answer_graph=fields.get("answer_graph", "").strip() or None,
+            final_thought=fields.get("final_thought", "").strip() or None,
+        )
+        with acting(), database().begin() as session:
+            recording.submit(session, self.record.trace.id, answers, seen=self.seen, by=self.person.id)
+            return True
+        return False
+
+    def undo(self) -> None:
+        """Take the last step back."""
+        with acting(), database().begin() as session:
+            recording.undo_step(session, self.record.trace.id, seen=self.seen, by=self.person.id)
+
+    def redo(self) -> None:
+        """Bring the step that was taken back last back again."""
+        with acting(), database().begin() as session:
+            recording.redo_step(session, self.record.trace.id, seen=self.seen, by=self.person.id)
+
+    def edit_thought(self, step: Step, thought: str) -> None:
+        """Replace a step's thought."""
+        with acting(), database().begin() as session:
+            recording.edit_thought(session, step.id, thought, seen=self.seen, by=self.person.id)
+
+    def fork(self, position: int) -> UUID | None:
+        """A new draft that keeps the steps up to that one."""
+        with acting(), database().begin() as session:
+            return forking.fork(session, self.record.trace.id, position, self.person.id).id
+        return None
+
+    def act(self, composer: Composer, what: dict[str, Any]) -> None:
+        """Do what was clicked in the notebook."""
+        step = next((step for step in self.record.steps if step.position == what["step"]), None)
+        if step is None:
+            st.session_state["notice"] = "That step is no longer there; look at the newer state."
+            return
+        acts: dict[str, Callable[[], None]] = {
+            "pick": lambda: self._pick(composer, step, what),
+            "rate": lambda: self._rate(step, int(what["rating"])),
+            "again": lambda: self._again(step),
+            "edit": lambda: st.session_state.update(edit_step=step.position),
+            "fork": lambda: st.session_state.update(open_trace=self.fork(step.position)),
+        }
+        acts[what["kind"]]()
+
+    def _pick(self, composer: Composer, step: Step, what: dict[str, Any]) -> None:
+        refused = take_value(composer, str(what["value"]), str(what["value_kind"]), step.tool)
+        if refused:
+            st.session_state["notice"] = refused
+
+    def _rate(self, step: Step, rating: int) -> None:
+        with acting(), database().begin() as session:
+            recording.rate(session, step.id, rating, seen=self.seen, by=self.person.id)
+
+    def _again(self, step: Step) -> None:
+        with acting():
+            if step.tool not in TOOLS:
+                st.session_state["notice"] = (
+                    f"The tool {step.tool} is not installed here, so the step cannot be run again."
+                )
+                return
+            with database().begin() as session:
+                restarted = recording.restart_step(session, step.id, seen=self.seen, by=self.person.id)
+            self._complete(restarted, TOOLS[step.tool])

@@ -1,0 +1,129 @@
+"""Annotate: take a question and record how a person answers it."""
+
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.chrome import show_keys
+from app.components.composer import Composer, compose_answer, compose_step, seed, watched
+from app.components.keeper import keep
+from app.components.notebook import show_trace
+from app.components.queue import KEYS as QUEUE_KEYS
+from app.components.queue import masthead, open_next, open_trace_id
+from app.components.recorder import Recorder
+from app.components.who import who
+from app.resources import database
+from db import drafting, reading, recording
+from tools.registry import TOOLS
+
+KEYS = {
+    "Ctrl+Enter": "Run the step, or submit the answer",
+    "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
+    "Alt+1 … Alt+6": "Choose the tool",
+    "1 … 5": "Rate the last observation (outside of text fields)",
+    "Alt+Z": "Undo the last step",
+    "Alt+Y": "Bring the undone step back",
+    **QUEUE_KEYS,
+}
+
+
+@st.fragment
+def workbench(trace_id: UUID) -> None:
+    """The notebook and the composer; everything in it is drawn anew from the store after each act."""
+    person = who()
+    with database().read() as session:
+        record = reading.open_trace(session, trace_id)
+        draft = drafting.draft_of(session, trace_id)
+        undone = recording.undone_step(session, trace_id)
+    offered = [TOOLS[name] for name in record.project.tools or TOOLS if name in TOOLS]
+    composer = Composer(record, tuple(offered))
+    recorder = Recorder(record, person, draft)
+    editable = record.trace.status == "draft" and record.trace.author_id == person.id
+    with st.container(key="bench"):
+        left, right = st.columns([1.2, 1], gap="medium")
+        with left:
+            if editable:
+                seed(composer, draft)
+            show_trace(record, editable=editable, forkable=True, on_act=lambda act: recorder.act(composer, act))
+        with right, st.container(key="composer"):
+            if editable:
+                _compose(composer, recorder, can_redo=undone is not None)
+            else:
+                st.info(
+                    f"This trace is {record.trace.status}. Fork it at a step to go on from there, or take the next question."
+                )
+                if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
+                    open_next()
+    _follow_up(recorder)
+
+
+def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:
+    record = recorder.record
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
+        keep(
+            record.trace.id,
+            {"step": len(record.steps) + 1, "fields": composer.fields()},
+            watched(composer),
+            recorder.draft,
+        )
+    if notice := st.session_state.pop("notice", None):
+        st.error(notice)
+    if composer.mode == "step":
+        _step_form(composer, recorder)
+    elif compose_answer(composer) and recorder.submit(composer):
+        st.toast("Submitted. A reviewer looks at it next.", icon=":material/check:")
+        open_next()
+    with st.container(horizontal=True, gap="small"):
+        answering = composer.mode == "answer"
+        st.button(
+            "Back to the steps" if answering else "Finish",
+            key="finish",
+            shortcut="Ctrl+Shift+Enter",
+            on_click=lambda: st.session_state.update({composer.key("mode"): "step" if answering else "answer"}),
+        )
+        if record.steps and not answering:
+            st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, type="tertiary")
+        if can_redo and not answering:
+            st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, type="tertiary")
+
+
+def _step_form(composer: Composer, recorder: Recorder) -> None:
+    if not compose_step(composer, lambda name: st.session_state.update({composer.key("tool"): name})):
+        return
+    if missing := composer.missing():
+        st.error(
+            f"{composer.tool.title} needs {' and '.join(m.replace('_', ' ') for m in missing)}; fill it, then run."
+        )
+        return
+    with st.spinner(f"{composer.tool.title} …"):
+        recorder.run_step(composer)
+    st.rerun(scope="fragment")
+
+
+def _follow_up(recorder: Recorder) -> None:
+    """What an act in the notebook asked for and only a drawn page can do."""
+    forked = st.session_state.pop("open_trace", None)
+    if forked is not None:
+        st.query_params["trace"] = str(forked)
+        st.rerun()
+    position = st.session_state.pop("edit_step", None)
+    if position is not None:
+        _edit_thought(recorder, position)
+
+
+@st.dialog("Edit the thought")
+def _edit_thought(recorder: Recorder, position: int) -> None:
+    step = recorder.record.steps[position - 1]
+    text = st.text_area(f"Thought of step {position}", value=step.thought, height=160, key=f"edit_{step.id.hex}")
+    st.caption("The former wording is kept with who changed it and when.")
+    if st.button("Save", type="primary", key="save_thought", shortcut="Ctrl+Enter"):
+        recorder.edit_thought(step, text.strip())
+        st.rerun()
+
+
+person = who()
+trace_id = open_trace_id(person)
+masthead(person, trace_id, lambda: show_keys(KEYS))
+if trace_id is not None:
+    workbench(trace_id)
