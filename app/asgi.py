@@ -10,7 +10,7 @@ from streamlit import App
 from app.drafts import keep_draft
 
 
-async def healthz(request: Request) -> PlainTextResponse:
+async def healthz(_request: Request) -> PlainTextResponse:
     """Answers while the process serves."""
     return PlainTextResponse("ok")
 

@@ -11,17 +11,15 @@ from app.components.chrome import asset
 from app.drafts import token
 from db.models import Draft
 
-CSS = """
-.status { font-family: var(--st-font); font-size: .85rem; color: color-mix(in srgb, var(--st-text-color) 66%, transparent); text-align: right; }
-.status.wrong { color: #b3261e; font-weight: 600; }
-"""
-
 
 def keep(trace_id: UUID, content: Mapping[str, Any], watch: Mapping[str, str], draft: Draft | None) -> None:
     """Mount the keeper: `content` is the draft as the server knows it, `watch` names each typed field's widget key."""
     opened = st.session_state.setdefault(f"opened_{trace_id.hex}", time.time())
     mount = st.components.v2.component(
-        "showhow_keeper", html='<div class="status" role="status"></div>', css=CSS, js=asset("keeper.js")
+        "showhow_keeper",
+        html='<div class="status" role="status"></div>',
+        css=asset("keeper.css"),
+        js=asset("keeper.js"),
     )
     mount(
         data={

@@ -17,8 +17,8 @@ Act = dict[str, Any]
 
 SCALE = ("useless", "poor", "fair", "good", "just what was needed")
 HINT = (
-    "No step yet. Write what you need to know first, choose a tool, fill its form and run it. Names, ids and cells that "
-    "a tool finds can be clicked to fill the next form."
+    "No step yet. Write what you need to know first, choose a tool, fill its form and run it. Names, ids and cells "
+    "that a tool finds can be clicked to fill the next form."
 )
 
 

@@ -11,7 +11,9 @@ View = dict[str, Any]
 NAME = re.compile(
     r"(?<![\w'])[^\W\d_a-z][\w'’.-]*(?:\s(?:(?:of|the|de|von|van|der|al|du|la|and)\s)?[^\W\d_a-z][\w'’-]*)*", re.UNICODE
 )
-PRONOUNS = frozenset(["He", "She", "It", "They", "The", "A", "An", "In", "On", "At", "His", "Her", "Its", "Their", "This", "That", "These", "Those", "As", "After", "Before"])
+PRONOUNS = frozenset(
+    {"He", "She", "It", "They", "The", "A", "An", "In", "On", "At", "His", "Her", "Its", "Their", "This", "That", "As"}
+)
 MOST_TEXT = 20_000
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.components.plain import plain, plain_html
 from app.components.who import choose_who
 from app.resources import database
 from db import forking, projects, queue, reading, recording
@@ -94,7 +95,7 @@ def masthead(person: User, trace_id: UUID | None, show_keys: Callable[[], None])
             choose_project()
             shown = record.project if record else project
             place = f"Question {record.question.position} of {far.total}" if record else f"{far.total} questions"
-            st.markdown(f"{place} · {far.done} done, {far.mine} by you · world: {_plain(shown.world)}", width="stretch")
+            st.markdown(f"{place} · {far.done} done, {far.mine} by you · world: {plain(shown.world)}", width="stretch")
             if st.button("My queue", key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
                 _show_queue(project, person)
             if record and record.trace.status == "draft" and st.button("Skip", key="skip", shortcut="Alt+K"):
@@ -106,7 +107,7 @@ def masthead(person: User, trace_id: UUID | None, show_keys: Callable[[], None])
             choose_who(person)
         with st.container(key="question"):
             if record:
-                st.html(f"<h1>{_escape(record.question.text)}</h1>")
+                st.html(f"<h1>{plain_html(record.question.text)}</h1>")
             else:
                 _nothing_left(far)
 
@@ -162,7 +163,7 @@ def _show_queue(project: Project, person: User) -> None:
 
 def _entry(act: str, question: str, note: str, find: Callable[[], UUID]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{_plain(question)}  \n:gray[{_plain(note)}]", width="stretch")
+        st.markdown(f"{plain(question)}  \n:gray[{plain(note)}]", width="stretch")
         if st.button(act, key=f"{act}_{note}_{question}"):
             st.query_params["trace"] = str(find())
             st.rerun()
@@ -179,12 +180,3 @@ def _take_back(question_id: UUID, person_id: UUID) -> UUID:
     with database().begin() as session:
         queue.unskip(session, question_id, person_id)
         return recording.start_trace(session, question_id, person_id).id
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _plain(text: str) -> str:
-    """Text as it is, though it goes where Streamlit reads Markdown."""
-    return "".join(f"\\{c}" if c in r"\`*_{}[]()#+-.!|<>:$~" else c for c in text.replace("\n", " "))

@@ -50,7 +50,7 @@ def workbench(trace_id: UUID) -> None:
                 _compose(composer, recorder, can_redo=undone is not None)
             else:
                 st.info(
-                    f"This trace is {record.trace.status}. Fork it at a step to go on from there, or take the next question."
+                    f"This trace is {record.trace.status}. Fork it at a step to go on from there, or take the next one."
                 )
                 if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
                     open_next()

@@ -1,6 +1,5 @@
 """`showhow setup`: everything a newcomer needs to annotate at once; what is there already is left as it is."""
 
-
 from app.resources import database, settings
 from app.verbs.output import progress
 from db import projects

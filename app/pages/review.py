@@ -1,0 +1,172 @@
+"""Review: read what was submitted beside the gold answer, approve it or return it with a reason."""
+
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.chrome import show_keys
+from app.components.notebook import show_trace
+from app.components.plain import plain, plain_html
+from app.components.queue import choose_project, current_project
+from app.components.who import choose_who, who
+from app.resources import database
+from db import reading, review
+from db.database import StoreError
+from db.models import Project, User
+from db.record import TraceRecord
+
+KEYS = {
+    "Alt+A": "Approve the trace",
+    "Alt+J": "Return the trace to its author",
+    "Alt+N": "Leave this trace for the next one",
+    "?": "This sheet",
+}
+PAGE = 25
+STATUSES = ("submitted", "approved", "rejected")
+
+
+def masthead(project: Project, person: User) -> str:
+    """The top of the page; gives the status whose traces are listed."""
+    with database().read() as session:
+        known = review.counts(session, project.id)
+    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        choose_project()
+        status = st.segmented_control(
+            "Status",
+            STATUSES,
+            default="submitted",
+            key="status",
+            format_func=lambda s: f"{s.capitalize()} ({known.get(s, 0):,})",
+            label_visibility="collapsed",
+            on_change=_first_page,
+        )
+        st.space("stretch")
+        if st.button("Keys", key="keys", shortcut="?", icon=":material/keyboard:"):
+            show_keys(KEYS)
+        choose_who(person)
+    return status or "submitted"
+
+
+def _first_page() -> None:
+    st.session_state["review_after"] = [None]
+    st.query_params.pop("trace", None)
+
+
+def list_traces(project: Project, status: str) -> list[review.Line]:
+    """The list, one page at a time; a chosen row is the one that is read."""
+    pages: list[object] = st.session_state.setdefault("review_after", [None])
+    with database().read() as session:
+        page = review.to_review(session, project.id, status=status, limit=PAGE, after=pages[-1])  # type: ignore[arg-type]
+    for line in page.lines:
+        _row(line)
+    if len(pages) > 1 or page.after:
+        with st.container(horizontal=True):
+            if st.button("Earlier", key="earlier", disabled=len(pages) == 1):
+                pages.pop()
+                st.rerun()
+            if st.button("Later", key="later", disabled=page.after is None):
+                pages.append(page.after)
+                st.rerun()
+    return page.lines
+
+
+def _row(line: review.Line) -> None:
+    chosen = st.query_params.get("trace") == str(line.trace_id)
+    rating = f", rated {line.mean_rating:.1f}" if line.mean_rating is not None else ""
+    spent = f", {line.active_seconds / 60:.1f} min" if line.active_seconds is not None else ""
+    with st.container(key=f"row_{line.trace_id.hex}"):
+        if st.button(
+            plain(line.question),
+            key=f"open_{line.trace_id.hex}",
+            type="primary" if chosen else "tertiary",
+            width="stretch",
+        ):
+            st.query_params["trace"] = str(line.trace_id)
+            st.rerun()
+        st.caption(
+            f"{plain(line.author or line.reasoner)}: {plain(line.final_answer or '')}"
+            f" ({line.steps} steps{rating}{spent})"
+        )
+
+
+def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> None:
+    """One trace with the gold answer, what was said of it before, and the decision."""
+    st.html(f'<h2 class="question">{plain_html(record.question.text)}</h2>')
+    gold = ", ".join(answer["text"] for answer in record.question.gold_answers) or "not known"
+    parent = f" · forked at step {record.trace.parent_position}" if record.trace.parent_id else ""
+    who_made = plain(record.author or record.trace.reasoner)
+    st.markdown(f"Gold answer: **{plain(gold)}** · by {who_made} · {record.trace.status}{parent}")
+    for judgement in record.judgements:
+        by = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
+        st.caption(
+            f"{plain(by)}, {judgement.created_at:%Y-%m-%d %H:%M} UTC: {judgement.value}. {plain(judgement.comment)}"
+        )
+    show_trace(record, editable=False, forkable=False)
+    comment = st.text_area(
+        "Comment", key=f"comment_{record.trace.id.hex}", height=80, placeholder="Needed to return it"
+    )
+    with st.container(horizontal=True):
+        if st.button(
+            "Approve", key="approve", type="primary", shortcut="Alt+A", disabled=record.trace.status == "approved"
+        ):
+            _decide(record, person, comment, others, approved=True)
+        if st.button("Return", key="return", shortcut="Alt+J", disabled=record.trace.status == "rejected"):
+            _decide(record, person, comment, others, approved=False)
+        if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
+            _open_other(record.trace.id, others)
+
+
+def _decide(record: TraceRecord, person: User, comment: str, others: list[review.Line], *, approved: bool) -> None:
+    try:
+        with database().begin() as session:
+            decide = review.approve if approved else review.reject
+            decide(session, record.trace.id, by=person.id, comment=comment)
+    except StoreError as refused:
+        st.error(str(refused))
+        return
+    st.toast("Approved: it is a demonstration now." if approved else "Returned to its author.")
+    _open_other(record.trace.id, others)
+
+
+def _open_other(trace_id: UUID, others: list[review.Line]) -> None:
+    ids = [line.trace_id for line in others]
+    place = ids.index(trace_id) if trace_id in ids else -1
+    rest = ids[place + 1 :] + ids[: max(place, 0)]
+    if rest:
+        st.query_params["trace"] = str(rest[0])
+    else:
+        st.query_params.pop("trace", None)
+    st.rerun()
+
+
+def chosen_record(lines: list[review.Line]) -> TraceRecord | None:
+    """The trace in the address, else the first of the list."""
+    named = st.query_params.get("trace", "")
+    with database().read() as session:
+        try:
+            if not named and not lines:
+                return None
+            return reading.open_trace(session, UUID(named) if named else lines[0].trace_id)
+        except (ValueError, StoreError):
+            st.warning("The address names a trace that is not here; choose one from the list.")
+            return None
+
+
+person = who()
+project = current_project()
+if project is None:
+    st.info("There is no project yet; `showhow setup` prepares one.")
+else:
+    status = masthead(project, person)
+    left, right = st.columns([1, 2], gap="medium")
+    with left, st.container(key="list"):
+        lines = list_traces(project, status)
+        if not lines:
+            st.info(
+                f"Nothing here is {status}."
+                + (" What annotators submit appears in this list." if status == "submitted" else "")
+            )
+    with right:
+        record = chosen_record(lines)
+        if record is not None:
+            read_trace(record, person, lines)
