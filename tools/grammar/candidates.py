@@ -26,7 +26,7 @@ Guess = Callable[[str], tuple[Path, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query, what it asks in plain English, and how likely it is meant: above 0.5 if the graph has such a path."""
+    """A query, what it asks in plain English, and how likely it is meant: above 0.5 if the graph was seen to have it."""
 
     sparql: str
     reading: str
@@ -44,7 +44,7 @@ def find_candidates(graph: GraphSource, text: str, entities: Sequence[Entity], g
     for tier in (_as_read, _reordered, lambda q: _guessed(q, guess)):
         drafts = _cheapest(tier(question), lexicon)
         new = [draft for draft in drafts if draft.sparql not in found]
-        proven = _proven(graph, new)
+        proven = _proven(graph, new[:1]) or _proven(graph, new)
         found.update({draft.sparql: (draft, place in proven) for place, draft in enumerate(new)})
         if any(exists for _, exists in found.values()):
             break

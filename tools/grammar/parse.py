@@ -145,11 +145,17 @@ def _value_after(scan: Scan, relation: tuple[Mention, ...], start: int) -> tuple
     anchor = next((a for a in scan.anchors if a.start in (start, start + 1)), None)
     if anchor:
         return Value(relation, anchor, anchor.entity.label), anchor.end
-    stops = ("?", POSSESSIVE, ",", ";", "have", "has", "had", "and")
-    end = next((p for p in range(start, len(scan.words)) if scan.words[p].folded in stops), len(scan.words))
+    end = next((place for place in range(start, len(scan.words)) if _ends_value(scan, place)), len(scan.words))
     if end <= start:
         return None
     return Value(relation, None, scan.text[scan.words[start].start : scan.words[end - 1].end]), end
+
+
+def _ends_value(scan: Scan, place: int) -> bool:
+    if scan.words[place].folded == POSSESSIVE:
+        # "the baker's" goes on as a value, "the baker's father" does not.
+        return any(mention.start == place + 1 for mention in scan.mentions)
+    return scan.words[place].folded in ("?", ",", ";", "have", "has", "had", "and")
 
 
 # The relations that are left.

@@ -1,7 +1,6 @@
 """Paths through a graph: the hops that a phrase stands for, and how they are written in SPARQL."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.tool import ToolError
@@ -11,6 +10,8 @@ from worlds.terms import iri_of
 _SHORT = re.compile(r"[QPL][1-9][0-9]*")
 MALE = ("male", "man", "boy", "trans man")
 FEMALE = ("female", "woman", "girl", "trans woman")
+LONG = 5
+Lines = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +56,6 @@ class Path:
     cost: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """The lines of a SPARQL group that lead from a start to the variable `end`."""
-
-    lines: tuple[str, ...]
-    end: str
-
-    @property
-    def text(self) -> str:
-        """The lines in one."""
-        return " ".join(self.lines)
-
-
 def entity_term(entity: str) -> str:
     """An entity's id as a term of SPARQL; ToolError for what is no id."""
     if _SHORT.fullmatch(entity):
@@ -103,35 +91,41 @@ class Writer:
         self.count += 1
         return f"?{name}{self.count}"
 
-    def follow(self, start: str, hops: tuple[Hop, ...], end: str) -> Pattern:
-        """The pattern from a term along the hops to the variable `end`."""
-        if not hops:
-            return Pattern((f"BIND({start} AS {end})",) if start != end else (), end)
-        nodes = [start, *(self.variable() for _ in hops[1:]), end]
+    def follow(self, start: str, paths: tuple[Path, ...], end: str, before: Lines = ()) -> Lines:
+        """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
+
+        A long way is told in stages that each forget how they came, or every route to every node would be walked.
+        """
+        staged = sum(len(path.hops) for path in paths) > LONG and (bool(before) or not start.startswith("?"))
+        lines = before
+        for path in paths[:-1]:
+            middle = self.variable()
+            lines = (*lines, *self._along(start, path, middle))
+            if staged:
+                lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
+            start = middle
+        return (*lines, *self._along(start, paths[-1], end)) if paths else lines
+
+    def _along(self, start: str, path: Path, end: str) -> Lines:
+        nodes = [start, *(self.variable() for _ in path.hops[1:]), end]
         lines: list[str] = []
-        for place, hop in enumerate(hops, 1):
+        for place, hop in enumerate(path.hops, 1):
             lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
             if hop.differs:
                 lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs]})")
             if hop.gender and self.gender:
-                lines += self._gender(nodes[place], self.gender, hop.gender)
-        return Pattern(tuple(lines), end)
+                gender = self.variable("gender")
+                lines.append(f"{nodes[place]} {predicate(self.gender.id)} {gender} .")
+                lines += self.called(gender, MALE if hop.gender == "male" else FEMALE, self.gender.value)
+        return tuple(lines)
 
-    def _gender(self, node: str, relation: Relation, gender: str) -> Iterator[str]:
-        value, words = self.variable("gender"), MALE if gender == "male" else FEMALE
-        yield f"{node} {predicate(relation.id)} {value} ."
-        yield from self.called(value, words)
-
-    def called(self, value: str, names: tuple[str, ...]) -> Iterator[str]:
-        """Lines that hold when the value is a literal of one of these names, or an entity labelled so."""
+    def called(self, node: str, names: tuple[str, ...], value: str) -> Lines:
+        """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
+        wanted = ", ".join(literal(name.lower()) for name in names)
+        if value != "entity":
+            return (f"FILTER(LCASE(STR({node})) IN ({wanted}))",)
         label = self.variable("label")
-        yield f"OPTIONAL {{ {value} rdfs:label {label} }}"
-        yield f"FILTER(LCASE(STR(COALESCE({label}, {value}))) IN ({', '.join(literal(n.lower()) for n in names)}))"
-
-
-def joined(paths: tuple[Path, ...]) -> tuple[Hop, ...]:
-    """The hops of paths that are followed one after the other."""
-    return tuple(hop for path in paths for hop in path.hops)
+        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({wanted}))")
 
 
 def reading(paths: tuple[Path, ...], start: str) -> str:

@@ -7,7 +7,7 @@ from tools.grammar.anchors import Anchor
 from tools.grammar.english import Than
 from tools.grammar.lexicon import Lexicon
 from tools.grammar.parse import Leg, Question, Value
-from tools.grammar.paths import Hop, Path, Pattern, Writer, entity_term, joined, reading
+from tools.grammar.paths import Lines, Path, Writer, entity_term, reading
 from tools.grammar.scan import Mention
 
 ANSWER = "?answer"
@@ -55,30 +55,33 @@ class Composer:
     def _paths(self, leg: Leg) -> tuple[Path, ...]:
         return tuple(self.choice[mention] for mention in (*leg.chain, *leg.asked))
 
-    def _start(self, leg: Leg) -> tuple[str, tuple[str, ...], str]:
+    def _start(self, leg: Leg) -> tuple[str, Lines, str]:
         """The term that a leg starts at, the lines that bind it, and what it is called."""
         if isinstance(leg.start, Anchor):
             return entity_term(leg.start.entity.id), (), leg.start.entity.label
         return self._holder(leg.start)
 
-    def _holder(self, value: Value) -> tuple[str, tuple[str, ...], str]:
+    def _holder(self, value: Value) -> tuple[str, Lines, str]:
         holder = self._writer.variable("holder")
         paths = tuple(self.choice[mention] for mention in value.relation)
         if value.anchor:
-            lines = self._follow(holder, joined(paths), entity_term(value.anchor.entity.id)).lines
+            lines = self._writer.follow(holder, paths, entity_term(value.anchor.entity.id))
         else:
             found = self._writer.variable("value")
-            lines = (*self._follow(holder, joined(paths), found).lines, *self._writer.called(found, (value.text,)))
-        return holder, lines, f"those whose {reading(paths[::-1], '').removesuffix(' of ')} is {value.text}"
+            lines = self._writer.follow(holder, paths, found)
+            lines += self._writer.called(found, (value.text,), paths[-1].hops[-1].value)
+        names = " of the ".join(path.phrase for path in reversed(paths))
+        return holder, lines, f"those whose {names} is {value.text}"
 
-    def _follow(self, start: str, hops: tuple[Hop, ...], end: str) -> Pattern:
-        return self._writer.follow(start, hops, end)
-
-    def _lines(self, leg: Leg, end: str) -> tuple[tuple[str, ...], str]:
-        """The lines from a leg's start to the variable `end`, and their reading."""
+    def _lines(self, leg: Leg, end: str) -> tuple[Lines, str]:
+        """The lines from a leg's start to the term `end`, and their reading."""
         start, before, name = self._start(leg)
         paths = self._paths(leg)
-        return (*before, *self._follow(start, joined(paths), end).lines), reading(paths, name)
+        return self._writer.follow(start, paths, end, before), reading(paths, name)
+
+    def _proof(self, leg: Leg, paths: tuple[Path, ...]) -> Lines:
+        start, before, _ = self._start(leg)
+        return self._writer.follow(start, paths, self._writer.variable("v"), before)
 
     # Forms.
 
@@ -90,8 +93,8 @@ class Composer:
             paths = self._paths(leg)
             if not paths and not before:
                 return None
-            follow = self._follow(start, joined(paths), ANSWER).lines if paths else ()
-            lines += [line.replace(start, ANSWER) if not paths else line for line in (*before, *follow)]
+            lines += self._writer.follow(start, paths, ANSWER, before) if paths else ()
+            lines += () if paths else (line.replace(start, ANSWER) for line in before)
             readings.append(reading(paths, name))
         pattern = " ".join(lines)
         return Draft(f"SELECT DISTINCT {ANSWER} WHERE {{ {pattern} }}", " that is also ".join(readings), pattern)
@@ -102,20 +105,15 @@ class Composer:
         leg = self.question.legs[0]
         start, before, name = self._start(leg)
         paths = self._paths(leg)
-        if not paths:
-            pattern, counted = " ".join(before), start
-            return Draft(
-                f"SELECT (COUNT(DISTINCT {counted}) AS ?count) WHERE {{ {pattern} }}", f"number of {name}", pattern
-            )
         words = f"number of {reading(paths, name)}"
-        if len(paths) == 1 and not before:
-            pattern = self._follow(start, joined(paths), ANSWER).text
-            return Draft(f"SELECT (COUNT(DISTINCT {ANSWER}) AS ?count) WHERE {{ {pattern} }}", words, pattern)
+        if not paths or (len(paths) == 1 and not before):
+            counted = ANSWER if paths else start
+            pattern = " ".join(self._writer.follow(start, paths, ANSWER, before))
+            return Draft(f"SELECT (COUNT(DISTINCT {counted}) AS ?count) WHERE {{ {pattern} }}", words, pattern)
         # Each of those who are asked about gets its own count, be it none.
         holder = "?holder" if len(paths) > 1 else start
-        lines = (*before, *(self._follow(start, joined(paths[:-1]), holder).lines if len(paths) > 1 else ()))
-        last = self._follow(holder, paths[-1].hops, ANSWER).text
-        pattern = " ".join(lines)
+        pattern = " ".join(self._writer.follow(start, paths[:-1], holder, before))
+        last = " ".join(self._writer.follow(holder, paths[-1:], ANSWER))
         return Draft(
             f"SELECT {holder} (COUNT(DISTINCT {ANSWER}) AS ?count) WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
             f"GROUP BY {holder}",
@@ -130,51 +128,47 @@ class Composer:
         if than.span:
             return self._compare_spans(than)
         paths = self._paths(self.question.legs[-1])
-        if not paths:
+        counted = bool(paths) and paths[-1].hops[-1].value == "entity"
+        if not paths or (counted and not than.counts):
             return None
-        counted = paths[-1].hops[-1].value == "entity"
-        if counted and not than.counts:
-            return None
-        measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
-        what = f"number of {paths[-1].phrase}" if counted else paths[-1].phrase
-        return self._ranked(than, measure, f"{what}{_of(paths[:-1])}")
+        what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
+        if counted:
+            return self._ranked(than, "COUNT(DISTINCT ?value)", f"number of {what}")
+        return self._ranked(than, "MIN(?value)", what)
 
     def _compare_spans(self, than: Than) -> Draft | None:
-        ends = [self.lexicon.plain(name) for name in than.span]
-        if not all(ends):
+        """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
+        spans = [self.lexicon.plain(name)[:1] for name in than.span]
+        if not all(spans):
             return None
-        lines, names, proofs = [], [], []
+        proofs: list[str] = []
+        branches, names = [], []
         for leg in self.question.legs:
             start, _, name = self._start(leg)
-            bridge = joined(self._paths(leg))
+            bridge = self._paths(leg)
             node = "?of" if bridge else "?item"
-            line = [f"VALUES ?item {{ {start} }}", *(self._follow("?item", bridge, node).lines if bridge else ())]
-            line += [
-                self._follow(node, end[0].hops, end_name).text
-                for end, end_name in zip(ends, ("?from", "?to"), strict=True)
-            ]
-            lines.append("{ " + " ".join(line) + " }")
-            proofs.append(self._lines_of(start, bridge, ends[1][0]))
+            lines = [f"VALUES ?item {{ {start} }}", *self._writer.follow("?item", bridge, node)]
+            for span, date in zip(spans, ("?from", "?to"), strict=True):
+                lines += self._writer.follow(node, span, date)
+                proofs += self._proof(leg, (*bridge, *span))
+            branches.append("{ " + " ".join(lines) + " }")
             names.append(name)
         days = " ".join(f"BIND(YEAR({v}) * 372 + MONTH({v}) * 31 + DAY({v}) AS {v}_day)" for v in ("?from", "?to"))
-        order = "DESC" if than.most else "ASC"
+        order, end = ("DESC", "longest") if than.most else ("ASC", "shortest")
         return Draft(
-            f"SELECT ?item WHERE {{ {' UNION '.join(lines)} {days} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
-            f"which of {' and '.join(names)} has the {'longest' if than.most else 'shortest'} time "
-            f"from {than.span[0]} to {than.span[1]}",
+            f"SELECT ?item WHERE {{ {' UNION '.join(branches)} {days} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
+            f"which of {' and '.join(names)} has the {end} time from {than.span[0]} to {than.span[1]}",
             " ".join(proofs),
         )
 
-    def _lines_of(self, start: str, bridge: tuple[Hop, ...], last: Path) -> str:
-        return self._follow(start, (*bridge, *last.hops), self._writer.variable("v")).text
-
     def _ranked(self, than: Than, measure: str, what: str) -> Draft:
-        branches, proofs, names = [], [], []
+        proofs: list[str] = []
+        branches, names = [], []
         for leg in self.question.legs:
             start, _, name = self._start(leg)
-            follow = self._follow("?item", joined(self._paths(leg)), "?value").text
+            follow = " ".join(self._writer.follow("?item", self._paths(leg), "?value"))
             branches.append(f"{{ VALUES ?item {{ {start} }} {follow} }}")
-            proofs.append(self._follow(start, joined(self._paths(leg)), self._writer.variable("v")).text)
+            proofs += self._proof(leg, self._paths(leg))
             names.append(name)
         order, end = ("DESC", "greatest or latest") if than.most else ("ASC", "smallest or earliest")
         return Draft(
@@ -194,29 +188,20 @@ class Composer:
             line, words = self._lines(leg, "?same")
             lines += line
             readings.append(words)
-            proofs += self._lines(leg, self._writer.variable("v"))[0]
+            proofs += self._proof(leg, self._paths(leg))
         return Draft(
             f"ASK {{ {' '.join(lines)} }}", f"whether {' and '.join(readings)} share a value", " ".join(proofs)
         )
 
     def _whether(self) -> Draft | None:
-        first, *others = self.question.legs
-        paths = self._paths(first)
-        other = others[0] if len(others) == 1 else None
-        if other is None or isinstance(other.start, Value):
+        if len(self.question.legs) != 2:
             return None
-        if not paths:
+        leg, other = self.question.legs
+        if not self._paths(leg):
             # "Is A the R of B?": the relation leads from the second to the first.
-            first, other, paths = other, first, self._paths(other)
-        if not paths or not isinstance(other.start, Anchor) or self._paths(other):
+            leg, other = other, leg
+        if not self._paths(leg) or self._paths(other) or isinstance(other.start, Value):
             return None
-        start, before, name = self._start(first)
-        end = entity_term(other.start.entity.id)
-        hops = joined(paths)
-        proof = " ".join((*before, *self._follow(start, hops, self._writer.variable("v")).lines))
-        pattern = " ".join((*before, *self._follow(start, hops, end).lines))
-        return Draft(f"ASK {{ {pattern} }}", f"whether {reading(paths, name)} is {other.start.entity.label}", proof)
-
-
-def _of(paths: tuple[Path, ...]) -> str:
-    return "".join(f" of the {path.phrase}" for path in reversed(paths))
+        lines, words = self._lines(leg, entity_term(other.start.entity.id))
+        proof = " ".join(self._proof(leg, self._paths(leg)))
+        return Draft(f"ASK {{ {' '.join(lines)} }}", f"whether {words} is {other.start.entity.label}", proof)

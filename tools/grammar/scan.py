@@ -109,6 +109,9 @@ class Scan:
         self.lexicon = lexicon
         self.than, self._than_at = self._comparison()
         self.form = self._form()
+        if self.form != "compare":
+            # "first cousin" compares nothing.
+            self.than, self._than_at = None, frozenset()
         self._asked = "when" if self.form == "compare" else self._interrogative()
         self.mentions = list(self._find_mentions())
 
