@@ -9,6 +9,13 @@ import typer
 
 from app.verbs.output import CommandFailed
 
+FAILURES = (
+    "db.database:StoreError",
+    "worlds.source:SourceError",
+    "worlds.folder:WorldError",
+    "tools.tool:ToolError",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Verb:
@@ -58,7 +65,7 @@ def _named_only() -> None:
 def failures() -> tuple[type[Exception], ...]:
     """The errors that are the user's to read: one sentence each. Whatever else escapes is a fault of ours."""
     loaded = [CommandFailed]
-    for place in ("db.database:StoreError", "worlds.source:SourceError", "tools.tool:ToolError"):
+    for place in FAILURES:
         module, _, attribute = place.partition(":")
         # A room that the verb did not load cannot have raised.
         if module in sys.modules:

@@ -4,13 +4,12 @@ import os
 from functools import cache
 from pathlib import Path
 
-from worlds.open import open_world as open_world_in
-
 from db.database import Database
 from db.schema import upgrade
 from fewshot_library.encoder import SentenceEncoder
 from settings import Settings
 from tools.tool import Context
+from worlds.open import open_world as open_world_in
 from worlds.source import World
 
 

@@ -1,0 +1,110 @@
+"""`showhow world ...`: worlds are imported, generated, listed and asked."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.resources import open_world, settings
+from app.verbs.output import CommandFailed, emit, progress
+from worlds.build import Sources, build_world
+from worlds.importers import read_articles
+from worlds.open import about_world, list_worlds
+from worlds.source import Cell
+
+app = typer.Typer(no_args_is_help=True, help="Import, generate, list and query worlds.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")]
+
+
+@app.command("list")
+def list_(*, as_json: AsJson = False) -> None:
+    """The worlds of this machine."""
+    found = list_worlds(settings().worlds)
+    rows = [f"{w['name']}: {w['articles']:,} articles, {w['triples']:,} triples ({w['kind']})" for w in found]
+    emit(found, "\n".join(rows) or "no worlds yet", as_json=as_json)
+
+
+@app.command()
+def info(name: str, *, as_json: AsJson = False) -> None:
+    """What a world is: kind, sizes, seed, licence, content hash."""
+    about = about_world(settings().worlds, name)
+    emit(about, "\n".join(f"{key}: {value}" for key, value in about.items()), as_json=as_json)
+
+
+@app.command("import")
+def import_(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: str,
+    articles: Annotated[Path | None, typer.Option(help="A file or folder of articles.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
+    form: Annotated[str, typer.Option("--format", help="auto, jsonl, hotpotqa or 2wiki.")] = "auto",
+    where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Under which licence the texts stand.")] = None,
+    *,
+    replace: Replace = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a world from files; a malformed line stops the import and nothing of it stays."""
+    if articles is None and graph is None:
+        raise CommandFailed("name what to import: --articles, --graph or both")
+    conditions = dict(_condition(text) for text in where or [])
+    told = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
+    found = read_articles(articles, form, conditions) if articles is not None else None
+    progress(f"importing {name} ...")
+    about = build_world(settings().worlds, name, Sources(found, graph, told), replace=replace)
+    emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
+
+
+def _condition(text: str) -> tuple[str, str]:
+    field, equals, value = text.partition("=")
+    if not equals or not field:
+        raise CommandFailed(f"--where takes FIELD=VALUE, not {text!r}")
+    return field, value
+
+
+@app.command()
+def search(
+    name: str, query: str, k: Annotated[int, typer.Option("-k", min=1, max=100)] = 5, *, as_json: AsJson = False
+) -> None:
+    """The best articles for a name or a question."""
+    source = open_world(name).text
+    if source is None:
+        raise CommandFailed(f"the world {name} has no articles")
+    hits = source.search(query, k)
+    emit(
+        [asdict(hit) for hit in hits],
+        "\n".join(f"{h.title}: {h.snippet}" for h in hits) or "nothing found",
+        as_json=as_json,
+    )
+
+
+@app.command()
+def article(name: str, title: str, *, as_json: AsJson = False) -> None:
+    """An article by its title."""
+    source = open_world(name).text
+    if source is None:
+        raise CommandFailed(f"the world {name} has no articles")
+    found = source.article(title)
+    emit(
+        asdict(found), f"{found.title} ({found.entity or 'no entity'})\n" + "\n".join(found.sentences), as_json=as_json
+    )
+
+
+@app.command()
+def query(name: str, sparql: str, *, as_json: AsJson = False) -> None:
+    """The result of a SELECT or ASK."""
+    source = open_world(name).graph
+    if source is None:
+        raise CommandFailed(f"the world {name} has no graph")
+    table = source.query(sparql)
+    if table.boolean is not None:
+        emit(asdict(table), "yes" if table.boolean else "no", as_json=as_json)
+        return
+    rows = ["\t".join(table.columns), *("\t".join(_shown(cell) for cell in row) for row in table.rows)]
+    emit(asdict(table), "\n".join(rows) + ("\n(there are more rows)" if table.truncated else ""), as_json=as_json)
+
+
+def _shown(cell: Cell | None) -> Any:
+    return "" if cell is None else cell.value

@@ -1,0 +1,40 @@
+"""One folder a world: text/ (articles), graph/ (triples), names/ (of entities), relations.json, world.toml."""
+
+import re
+from pathlib import Path
+
+ABOUT = "world.toml"
+TEXT = "text"
+GRAPH = "graph"
+NAMES = "names"
+RELATIONS = "relations.json"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class WorldError(Exception):
+    """A world cannot be opened, built or imported; the message says why and what to do."""
+
+
+class BadWorldName(WorldError):
+    """The name cannot be a folder's name on every system."""
+
+
+class UnknownWorld(WorldError):
+    """There is no world of that name."""
+
+
+def world_folder(worlds: Path, name: str) -> Path:
+    """Where the world of that name lies or would lie; BadWorldName for a name with anything but plain characters."""
+    if not _NAME.fullmatch(name):
+        raise BadWorldName(
+            f"{name!r} cannot name a world: use up to 64 letters, digits, - and _, beginning with a letter or digit."
+        )
+    return worlds / name
+
+
+def world_names(worlds: Path) -> list[str]:
+    """The names of the complete worlds of that folder, sorted."""
+    if not worlds.is_dir():
+        return []
+    return sorted(path.parent.name for path in worlds.glob(f"*/{ABOUT}") if _NAME.fullmatch(path.parent.name))

@@ -1,0 +1,44 @@
+"""Readers of articles by the name of their format."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from worlds.folder import WorldError
+from worlds.importers import contexts, jsonl
+from worlds.importers.files import MalformedFile, lines
+from worlds.source import Article
+
+Reader = Callable[[Path, Mapping[str, str]], Iterator[Article]]
+
+ARTICLE_FORMATS: dict[str, Reader] = {"jsonl": jsonl.read, "hotpotqa": contexts.read, "2wiki": contexts.read}
+SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
+
+
+class UnknownFormat(WorldError):
+    """No reader has that name."""
+
+
+def read_articles(source: Path, form: str = "auto", where: Mapping[str, str] | None = None) -> Iterator[Article]:
+    """The articles of a file or of every known file of a folder, in the order of the names."""
+    for file in _files(source):
+        yield from _reader(file, form)(file, where or {})
+
+
+def _files(source: Path) -> list[Path]:
+    if not source.exists():
+        raise MalformedFile(source, None, "there is no such file or folder")
+    if not source.is_dir():
+        return [source]
+    found = sorted(path for path in source.iterdir() if path.name.endswith(SUFFIXES))
+    if not found:
+        raise MalformedFile(source, None, f"the folder has no file that ends in {', '.join(SUFFIXES)}")
+    return found
+
+
+def _reader(file: Path, form: str) -> Reader:
+    if form == "auto":
+        _, first = next(lines(file), (0, ""))
+        form = "2wiki" if first.lstrip().startswith("[") else "jsonl"
+    if form not in ARTICLE_FORMATS:
+        raise UnknownFormat(f"There is no format {form!r} of articles; there are auto, {', '.join(ARTICLE_FORMATS)}.")
+    return ARTICLE_FORMATS[form]

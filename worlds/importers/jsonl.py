@@ -1,0 +1,56 @@
+"""Articles in JSON Lines: `title`, `text` or `sentences`, and an entity's id under any of its usual names."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sentencex import segment
+
+from worlds.importers.files import MalformedFile, checked_text, json_objects, text_field
+from worlds.source import Article
+
+ENTITY_NAMES = ("entity", "entity_id", "wikidata_id", "wikidata", "wikibase_item", "qid", "wikidata_qid", "item")
+
+
+def read(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
+    """The articles of the file whose fields equal those of `where`."""
+    for line, record in json_objects(file):
+        article = _article(record, file, line)
+        if all(_shown(record.get(field)) == wanted for field, wanted in where.items()):
+            yield article
+
+
+def _article(record: dict[str, Any], file: Path, line: int) -> Article:
+    title = text_field(record, "title", file, line).strip()
+    if record.get("sentences") is not None:
+        sentences = record["sentences"]
+        if not isinstance(sentences, list) or not all(isinstance(each, str) for each in sentences):
+            raise MalformedFile(file, line, "the field 'sentences' is no list of texts")
+        return Article(title, tuple(checked_text(each, file, line) for each in sentences), _entity(record, file, line))
+    if "text" not in record:
+        raise MalformedFile(file, line, "the fields 'text' and 'sentences' are both missing")
+    text = record["text"]
+    if not isinstance(text, str):
+        raise MalformedFile(file, line, "the field 'text' is no text")
+    return Article(title, split(checked_text(text, file, line)), _entity(record, file, line))
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The sentences of a text, a paragraph's end ending one too."""
+    found = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment("en", part))
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _entity(record: dict[str, Any], file: Path, line: int) -> str | None:
+    for name in ENTITY_NAMES:
+        value = record.get(name)
+        if value is None or value == "":
+            continue
+        if not isinstance(value, str):
+            raise MalformedFile(file, line, f"the field {name!r} is no text")
+        return checked_text(value.strip(), file, line)
+    return None
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

@@ -1,0 +1,38 @@
+"""What may be sent to a graph: a query that reads and stays inside the world."""
+
+import re
+
+from worlds.source import QueryRefused
+
+LONGEST_QUERY = 100_000
+
+# What can hold the letters "service" without being the keyword. The parser needs no space around keywords ("5SERVICE",
+# "SERVICEex:a"), so a prefix before a colon is kept and the rest is searched for the letters, not for the word.
+_HARMLESS = re.compile(
+    r"""
+    \"\"\"(?:[^"\\]|\\.|"(?!""))*\"\"\" | '''(?:[^'\\]|\\.|'(?!''))*'''
+    | "(?:[^"\\\r\n]|\\.)*" | '(?:[^'\\\r\n]|\\.)*'
+    | <(?:[^<>"{}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>
+    | \\.
+    | \#[^\r\n]*
+    | [?$][A-Za-z0-9_]+
+    | :[A-Za-z0-9_%-]+
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LABEL_SERVICE = re.compile(
+    r"service\s+(?:silent\s+)?(?:wikibase:label|<http://wikiba\.se/ontology#label>)", re.IGNORECASE
+)
+
+
+def check_query(sparql: str) -> None:
+    """QueryRefused when the query is longer than anyone writes or could call another server."""
+    if len(sparql) > LONGEST_QUERY:
+        raise QueryRefused(f"The query has {len(sparql):,} characters; the limit is {LONGEST_QUERY:,}.")
+    if "service" in _HARMLESS.sub(" ", sparql).casefold():
+        if _LABEL_SERVICE.search(sparql):
+            raise QueryRefused(
+                "SERVICE wikibase:label exists on query.wikidata.org only; leave it out and use getLabel on the ids, "
+                "or ask for ?x rdfs:label ?label."
+            )
+        raise QueryRefused("The query calls another server with SERVICE; ask this world's own graph without it.")

@@ -1,0 +1,20 @@
+"""How names are compared and how texts are cut into words for the indexes."""
+
+import unicodedata
+
+import tantivy
+
+ANALYZER = "folded"
+
+
+def key(name: str) -> str:
+    """What two spellings of one name share: Unicode form, case, underscores and runs of spaces do not count."""
+    return " ".join(unicodedata.normalize("NFC", name).replace("_", " ").casefold().split())
+
+
+def analyzer() -> tantivy.TextAnalyzer:
+    """The words of a text: runs of letters and digits, lower-cased, without accents."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    for step in (tantivy.Filter.remove_long(60), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()):
+        builder = builder.filter(step)
+    return builder.build()

@@ -1,0 +1,85 @@
+"""Between IRIs and the short ids that people use: Q42 and P57 in Wikidata's name spaces, the full IRI elsewhere."""
+
+import re
+from urllib.parse import quote, unquote
+
+ENTITY = "http://www.wikidata.org/entity/"
+DIRECT = "http://www.wikidata.org/prop/direct/"
+RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+SKOS_ALT_LABEL = "http://www.w3.org/2004/02/skos/core#altLabel"
+SCHEMA_DESCRIPTION = "http://schema.org/description"
+SCHEMA_ABOUT = "http://schema.org/about"
+ARTICLE = "https://en.wikipedia.org/wiki/"
+
+PREFIXES = {
+    "wd": ENTITY,
+    "wdt": DIRECT,
+    "p": "http://www.wikidata.org/prop/",
+    "ps": "http://www.wikidata.org/prop/statement/",
+    "psv": "http://www.wikidata.org/prop/statement/value/",
+    "pq": "http://www.wikidata.org/prop/qualifier/",
+    "pr": "http://www.wikidata.org/prop/reference/",
+    "wds": "http://www.wikidata.org/entity/statement/",
+    "wikibase": "http://wikiba.se/ontology#",
+    "bd": "http://www.bigdata.com/rdf#",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "schema": "http://schema.org/",
+    "geo": "http://www.opengis.net/ont/geosparql#",
+    "dct": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "prov": "http://www.w3.org/ns/prov#",
+}
+
+_SHORT = re.compile(r"[QPL][1-9][0-9]*")
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]+")
+_WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\s]+")
+
+
+def id_of(iri: str) -> str:
+    """The short id of an IRI in Wikidata's name spaces (items, and properties by either IRI), else the IRI itself."""
+    for space in (ENTITY, DIRECT):
+        if iri.startswith(space) and _SHORT.fullmatch(iri, len(space)):
+            return iri[len(space) :]
+    return iri
+
+
+def iri_of(entity: str) -> str | None:
+    """The IRI of an id as a subject or object (wd: for short ones); None for what is neither an id nor an IRI."""
+    if _SHORT.fullmatch(entity):
+        return ENTITY + entity
+    return entity if _IRI.fullmatch(entity) else None
+
+
+def predicate_of(relation: str) -> str | None:
+    """The IRI that a relation's id has as a predicate (wdt: for short ones); None for what is no id."""
+    return DIRECT + relation if _SHORT.fullmatch(relation) else iri_of(relation)
+
+
+def is_entity(iri: str) -> bool:
+    """Whether the IRI is an item's or a property's of Wikidata."""
+    return id_of(iri) != iri
+
+
+def local_label(iri: str) -> str:
+    """A label from the end of an IRI: http://x/placeOfBirth is "place of birth"."""
+    if is_entity(iri):
+        return id_of(iri)
+    name = unquote(re.split(r"[/#:]", iri.rstrip("/#"))[-1]) or iri
+    words = [word for word in _WORD_BREAK.split(name) if word]
+    cased = [word if word.isupper() and len(word) > 1 else word.lower() for word in words]
+    return " ".join(cased) or name
+
+
+def title_of_page(iri: str) -> str | None:
+    """The article's title that the IRI of a wiki page ends with; None for another IRI."""
+    _, found, name = iri.partition("/wiki/")
+    return unquote(name).replace("_", " ") if found and name else None
+
+
+def page_of_title(title: str) -> str:
+    """The IRI of the English article of that title, as sitelinks write it."""
+    return ARTICLE + quote(title.replace(" ", "_"), safe="/:@!$&'()*,;=~")
