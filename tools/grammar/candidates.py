@@ -19,6 +19,8 @@ OFFERED = 5
 TURNED = 1.2
 REORDERED = 2.0
 PARTIAL = 1.0
+IGNORED = 3.0
+"""For leaving one of the entities out."""
 
 Guess = Callable[[str], tuple[Path, ...]]
 """What a phrase that no name explains may mean, by likeness of meaning."""
@@ -26,7 +28,7 @@ Guess = Callable[[str], tuple[Path, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query, what it asks in plain English, and how likely it is meant: above 0.5 if the graph was seen to have it."""
+    """A query, what it asks in plain English, and its score: above 0.5 if the graph was seen to have such a path."""
 
     sparql: str
     reading: str
@@ -61,7 +63,7 @@ def _score(cost: float, *, exists: bool) -> float:
 
 def _as_read(question: Question) -> Iterator[tuple[Question, float]]:
     yield question, 0.0
-    if question.form == "compare" and question.than and question.than.of:
+    if question.form in ("compare", "exceeds") and question.than and question.than.of:
         yield from _measured(question, question.than.of)
     asked = question.legs[0].asked if question.legs else ()
     for place in range(len(asked) if len(asked) > 1 else 0):
@@ -70,7 +72,7 @@ def _as_read(question: Question) -> Iterator[tuple[Question, float]]:
     if question.form == "select" and len(question.legs) > 1:
         rest = tuple(mention for leg in question.legs for mention in leg.asked)
         for leg in question.legs:
-            yield replace(question, legs=(replace(leg, asked=leg.asked or rest),)), PARTIAL
+            yield replace(question, legs=(replace(leg, asked=leg.asked or rest),)), IGNORED
 
 
 def _measured(question: Question, names: tuple[str, ...]) -> Iterator[tuple[Question, float]]:
@@ -135,7 +137,7 @@ def _mentions(question: Question) -> list[Mention]:
 def _choices(question: Question, lexicon: Lexicon) -> Iterator[tuple[dict[Mention, Path], float]]:
     """Choices of a path for every mention, cheapest first, at most TRIED."""
     mentions = _mentions(question)
-    options = [_options(mention, question, lexicon) for mention in mentions]
+    options = [_options(mention, lexicon) for mention in mentions]
     if not all(options):
         return
     seen = {(0,) * len(options)}
@@ -152,21 +154,25 @@ def _choices(question: Question, lexicon: Lexicon) -> Iterator[tuple[dict[Mentio
                 heapq.heappush(queue, (cost - options[slot][at].cost + options[slot][at + 1].cost, following))
 
 
-def _options(mention: Mention, question: Question, lexicon: Lexicon) -> list[Path]:
+def _options(mention: Mention, lexicon: Lexicon) -> list[Path]:
     """The paths of a mention, also turned round where that can be meant ("the films that E directed")."""
     paths: list[Path] = []
     for path in mention.paths:
         # A comparison's own word names its relations; they are looked up only here, for the graph may lack some.
         paths += [path] if path.hops else [replace(p, cost=p.cost + path.cost) for p in lexicon.plain(path.phrase)]
-    if question.form in ("select", "count", "whether"):
-        paths += [_turned(path) for path in paths if len(path.hops) == 1 and len(path.hops[0].atoms) == 1]
+    if mention.turns:
+        paths += [_turned(path) for path in paths if _can_turn(path)]
     return sorted(paths, key=lambda path: path.cost)
 
 
+def _can_turn(path: Path) -> bool:
+    hop = path.hops[0]
+    return len(path.hops) == 1 and hop.value == "entity" and len(hop.atoms) == 1 and not hop.atoms[0].backwards
+
+
 def _turned(path: Path) -> Path:
-    atom = path.hops[0].atoms[0].turned
-    phrase = f"what has as {path.phrase} the subject" if atom.backwards else path.phrase
-    return Path((Hop((atom,)),), phrase, path.cost + TURNED)
+    atom = replace(path.hops[0].atoms[0], backwards=True)
+    return Path((Hop((atom,)),), path.phrase, path.cost + TURNED, turned=True)
 
 
 def _proven(graph: GraphSource, drafts: Sequence[Draft]) -> set[int]:

@@ -14,6 +14,8 @@ Key = tuple[str, ...]
 class Asking:
     """What a word leads to, by how the question begins: paths in the notation of the table."""
 
+    name: str
+    """The first form of the word."""
     to: tuple[str, ...]
     by_question: dict[str, tuple[str, ...]]
 
@@ -51,7 +53,7 @@ def english() -> English:
     words: dict[Key, Asking] = {}
     for entry in table["word"]:
         by_question = {asked: tuple(entry[asked]) for asked in ("where", "when", "why", "who") if asked in entry}
-        words.update(dict.fromkeys(map(key_of, entry["ask"]), Asking(tuple(entry["to"]), by_question)))
+        words.update(dict.fromkeys(map(key_of, entry["ask"]), Asking(entry["ask"][0], tuple(entry["to"]), by_question)))
     thans: dict[Key, Than] = {}
     for entry in table["than"]:
         than = Than(

@@ -101,7 +101,7 @@ class Lexicon:
                 for path in self._expand(expression, seen | {key}):
                     first = path.hops[0]
                     plain = len(path.hops) == 1 and not first.gender and not first.atoms[0].backwards
-                    phrase = path.phrase if plain else _spoken(" ".join(key))
+                    phrase = path.phrase if plain else _spoken(asking.name)
                     cost = path.cost + rank * FARTHER + LONGER * (len(path.hops) - 1)
                     found.append(replace(path, phrase=phrase, cost=cost))
         # What the question begins with says more than the verb's own name ("where ... died").
@@ -135,7 +135,8 @@ class Lexicon:
             else:
                 last = replace(path.hops[-1], gender=gender)
                 yield replace(path, hops=(*path.hops[:-1], last))
-                yield replace(path, cost=path.cost + UNGENDERED)
+                unstated = replace(path.hops[-1], gender="unstated")
+                yield replace(path, hops=(*path.hops[:-1], unstated), cost=path.cost + UNGENDERED)
 
     def _named(self, name: str, seen: frozenset[Key]) -> Iterator[Path]:
         """What the name stands for: a word's own entry, except inside that entry, else the relations so called."""

@@ -34,7 +34,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's form (select, count, compare, same, whether) and its legs."""
+    """A question's form (select, count, compare, exceeds, same, whether) and its legs."""
 
     form: str
     legs: tuple[Leg, ...]
@@ -155,7 +155,7 @@ def _ends_value(scan: Scan, place: int) -> bool:
     if scan.words[place].folded == POSSESSIVE:
         # "the baker's" goes on as a value, "the baker's father" does not.
         return any(mention.start == place + 1 for mention in scan.mentions)
-    return scan.words[place].folded in ("?", ",", ";", "have", "has", "had", "and")
+    return scan.words[place].folded in AUXILIARY | {"?", ",", ";", "and"}
 
 
 # The relations that are left.
@@ -193,10 +193,11 @@ def _merged(mentions: list[Mention]) -> tuple[Mention, ...]:
 
 def _share(scan: Scan, legs: list[Leg], rest: tuple[Mention, ...]) -> tuple[Leg, ...]:
     """The legs with what they have in common: "the R of A and B" is the R of both, and the rest is asked of each."""
-    if scan.form in ("compare", "same"):
-        known = next((leg.chain for leg in legs if leg.chain), ())
-        joined = [leg if leg.chain or _stands_alone(scan, leg) else replace(leg, chain=known) for leg in legs]
-        return tuple(replace(leg, asked=rest) for leg in joined)
+    if scan.form in ("compare", "exceeds", "same"):
+        apart = any(_stands_alone(scan, leg) for leg in legs)
+        known = () if apart else next((leg.chain for leg in legs if leg.chain), ())
+        return tuple(replace(leg, chain=leg.chain or known, asked=rest) for leg in legs)
+    rest = tuple(replace(mention, turns=_turns(scan, mention)) for mention in rest)
     if len(legs) < 2 or scan.form == "whether":
         return tuple(replace(leg, asked=rest) if place == 0 else leg for place, leg in enumerate(legs))
     shared, before, last = [], -1, legs[-1]
@@ -209,6 +210,14 @@ def _share(scan: Scan, legs: list[Leg], rest: tuple[Mention, ...]) -> tuple[Leg,
 
 
 def _stands_alone(scan: Scan, leg: Leg) -> bool:
-    """In "the same R as B" what is said of A is not said of B."""
+    """In "the same R as B" and "older than the R of B" what is said of one is not said of the other."""
     begins = leg.start.start if isinstance(leg.start, Anchor) else 0
-    return "as" in scan.between(begins - 3, begins)
+    return bool({"as", "than"}.intersection(scan.between(begins - FAR, begins)))
+
+
+def _turns(scan: Scan, mention: Mention) -> bool:
+    """Whether a relation may be meant backwards: not where an entity "has" it, unless it has a value beside it."""
+    if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
+        return True
+    beside = any(anchor.start == mention.end for anchor in scan.anchors)
+    return beside or scan.between(mention.start - 1, mention.start) == ["as"]

@@ -26,15 +26,10 @@ class Atom:
         """The relation as a part of a property path."""
         return ("^" if self.backwards else "") + predicate(self.relation.id)
 
-    @property
-    def turned(self) -> "Atom":
-        """The same relation in the other direction."""
-        return Atom(self.relation, not self.backwards)
-
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step along any of its relations, to nodes of a gender if one is asked for."""
+    """One step along any of its relations, to nodes of a gender (male, female, unstated) if one is asked for."""
 
     atoms: tuple[Atom, ...]
     gender: str | None = None
@@ -54,6 +49,8 @@ class Path:
     hops: tuple[Hop, ...]
     phrase: str
     cost: float = 0.0
+    turned: bool = False
+    """It leads to what has the start as its value."""
 
 
 def entity_term(entity: str) -> str:
@@ -114,10 +111,15 @@ class Writer:
             if hop.differs:
                 lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs]})")
             if hop.gender and self.gender:
-                gender = self.variable("gender")
-                lines.append(f"{nodes[place]} {predicate(self.gender.id)} {gender} .")
-                lines += self.called(gender, MALE if hop.gender == "male" else FEMALE, self.gender.value)
+                lines += self._of_gender(nodes[place], hop.gender, self.gender)
         return tuple(lines)
+
+    def _of_gender(self, node: str, gender: str, relation: Relation) -> Lines:
+        value = self.variable("gender")
+        stated = f"{node} {predicate(relation.id)} {value} ."
+        if gender == "unstated":
+            return (f"FILTER NOT EXISTS {{ {stated} }}",)
+        return (stated, *self.called(value, MALE if gender == "male" else FEMALE, relation.value))
 
     def called(self, node: str, names: tuple[str, ...], value: str) -> Lines:
         """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
@@ -132,5 +134,6 @@ def reading(paths: tuple[Path, ...], start: str) -> str:
     """The paths in plain English: "place of burial of the father of Ada"."""
     text = start
     for place, path in enumerate(paths):
-        text = f"{path.phrase} of {'the ' if place else ''}{text}"
+        text = f"{'the ' if place else ''}{text}"
+        text = f"those whose {path.phrase} is {text}" if path.turned else f"{path.phrase} of {text}"
     return text

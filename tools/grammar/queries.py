@@ -41,6 +41,8 @@ class Composer:
         match self.question.form:
             case "compare":
                 return self._compare()
+            case "exceeds":
+                return self._exceeds()
             case "same":
                 return self._same()
             case "whether":
@@ -133,8 +135,21 @@ class Composer:
             return None
         what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
         if counted:
-            return self._ranked(than, "COUNT(DISTINCT ?value)", f"number of {what}")
-        return self._ranked(than, "MIN(?value)", what)
+            return self._ranked(than, "COUNT(DISTINCT ?value)", f"{'most' if than.most else 'fewest'} {what}")
+        return self._ranked(than, "MIN(?value)", f"{_end(than, paths[-1])} {what}")
+
+    def _exceeds(self) -> Draft | None:
+        """Whether the first comes before or after the second."""
+        than, legs = self.question.than, self.question.legs
+        if than is None or than.span or len(legs) != 2 or not all(self._paths(leg) for leg in legs):
+            return None
+        last = self._paths(legs[0])[-1]
+        if last.hops[-1].value == "entity":
+            return None
+        (one, first), (two, second) = self._lines(legs[0], "?one"), self._lines(legs[1], "?two")
+        pattern = " ".join((*one, *two))
+        words = f"whether {first} is {'after or above' if than.most else 'before or below'} {second}"
+        return Draft(f"ASK {{ {pattern} FILTER(?one {'>' if than.most else '<'} ?two) }}", words, pattern)
 
     def _compare_spans(self, than: Than) -> Draft | None:
         """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
@@ -170,11 +185,11 @@ class Composer:
             branches.append(f"{{ VALUES ?item {{ {start} }} {follow} }}")
             proofs += self._proof(leg, self._paths(leg))
             names.append(name)
-        order, end = ("DESC", "greatest or latest") if than.most else ("ASC", "smallest or earliest")
+        order = "DESC" if than.most else "ASC"
         return Draft(
             f"SELECT ?item ({measure} AS ?measure) WHERE {{ {' UNION '.join(branches)} }} "
             f"GROUP BY ?item ORDER BY {order}(?measure) LIMIT 1",
-            f"which of {' and '.join(names)} has the {end} {what}",
+            f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
         )
 
@@ -202,6 +217,13 @@ class Composer:
             leg, other = other, leg
         if not self._paths(leg) or self._paths(other) or isinstance(other.start, Value):
             return None
+        if self._paths(leg)[-1].hops[-1].value != "entity":
+            return None
         lines, words = self._lines(leg, entity_term(other.start.entity.id))
         proof = " ".join(self._proof(leg, self._paths(leg)))
         return Draft(f"ASK {{ {' '.join(lines)} }}", f"whether {words} is {other.start.entity.label}", proof)
+
+
+def _end(than: Than, path: Path) -> str:
+    ends = ("earliest", "latest") if path.hops[-1].value == "date" else ("smallest", "greatest")
+    return ends[than.most]

@@ -1,7 +1,7 @@
 """The words of a question sorted: what kind of question it is, and which words speak of relations."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tools.grammar.anchors import Anchor
@@ -80,9 +80,20 @@ _IDLE = (
         ]
     )
 )
+ELSEWHERE = 1.0
 _WHETHER_SAME = frozenset(["same", "share", "shared", "common"])
 _SIGNS = {
-    "where": ("where", "which place", "what place", "which city", "what city", "which town", "what town"),
+    "where": (
+        "where",
+        "which place",
+        "what place",
+        "which city",
+        "what city",
+        "which town",
+        "what town",
+        "which country",
+        "what country",
+    ),
     "when": ("when", "what year", "which year", "what date", "which date", "what day"),
     "why": ("why", "how did", "what cause", "of what"),
     "who": ("who", "whom"),
@@ -97,6 +108,8 @@ class Mention:
     end: int
     paths: tuple[Path, ...]
     text: str
+    turns: bool = False
+    """It may lead to what has the entity as its value ("the films that E directed")."""
 
 
 class Scan:
@@ -109,10 +122,10 @@ class Scan:
         self.lexicon = lexicon
         self.than, self._than_at = self._comparison()
         self.form = self._form()
-        if self.form != "compare":
+        if self.form not in ("compare", "exceeds"):
             # "first cousin" compares nothing.
             self.than, self._than_at = None, frozenset()
-        self._asked = "when" if self.form == "compare" else self._interrogative()
+        self._asked = "when" if self.than else self._interrogative()
         self.mentions = list(self._find_mentions())
 
     def between(self, start: int, end: int) -> list[str]:
@@ -176,7 +189,7 @@ class Scan:
         if _WHETHER_SAME.intersection(free):
             return "same"
         if self.than:
-            return "compare"
+            return "exceeds" if free[0] in AUXILIARY and "or" not in free else "compare"
         return "whether" if free and free[0] in AUXILIARY else "select"
 
     def _interrogative(self) -> str | None:
@@ -197,10 +210,19 @@ class Scan:
                 continue
             whole = tuple(self.between(start, end))
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
-                paths = () if self._helps(whole, end) else self.lexicon.paths(form, self._asked)
+                paths = () if self._helps(whole, end) else self._paths(form)
                 if paths:
                     return Mention(start, end, paths, " ".join(whole))
         return None
+
+    def _paths(self, form: tuple[str, ...]) -> tuple[Path, ...]:
+        """What the words may mean; without a question word a verb may also ask for a place ("was Ada born in ...")."""
+        paths = self.lexicon.paths(form, self._asked)
+        if self._asked not in (None, "who"):
+            return paths
+        known = {path.hops for path in paths}
+        places = (path for path in self.lexicon.paths(form, "where") if path.hops not in known)
+        return (*paths, *(replace(path, cost=path.cost + ELSEWHERE) for path in places))
 
     def _helps(self, form: tuple[str, ...], end: int) -> bool:
         """ "do" is a verb of its own only at the end ("what does Ada do?")."""

@@ -10,7 +10,6 @@ POSSESSIVE = "'s"
 _WORD = re.compile(r"(?P<own>['’]s\b|(?<=s)['’](?=\s))|(?P<word>[^\W_]+)|(?P<mark>[,?;:()\"])", re.IGNORECASE)
 
 _IRREGULAR = {
-    "children": "child",
     "wives": "wife",
     "people": "person",
     "persons": "person",
@@ -49,6 +48,8 @@ def stem(word: str) -> str:
     """The singular of an English noun, near enough to compare by."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+    if word.endswith("children"):
+        return word[: -len("ren")]
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "ches", "shes", "xes")):
