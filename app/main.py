@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from app.components.chrome import dress
+from app.components.chrome import STATIC, dress, listen_for_keys
 from app.components.who import who
 
-st.set_page_config(page_title="Showhow", page_icon=":material/edit_note:", layout="wide")
+st.set_page_config(page_title="Showhow", page_icon=str(STATIC / "icon.svg"), layout="wide")
 dress()
 person = who()
 pages = [st.Page("pages/annotate.py", title="Annotate", icon=":material/edit_note:", default=True)]
 if {"reviewer", "admin"} & set(person.roles):
     pages.append(st.Page("pages/review.py", title="Review", icon=":material/rule:"))
 st.navigation(pages, position="top").run()
+listen_for_keys()

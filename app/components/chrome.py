@@ -20,7 +20,18 @@ def dress() -> None:
     st.html(f"<style>{asset('page.css')}</style>")
 
 
+def keys_door(keys: Mapping[str, str]) -> None:
+    """The button that opens the sheet of keys."""
+    if st.button("Keys `?`", key="keys", icon=":material/keyboard:"):
+        _show_keys(keys)
+
+
+def listen_for_keys() -> None:
+    """Have `?` press the button of the sheet of keys; a button's own shortcut cannot be that key."""
+    st.components.v2.component("showhow_question_mark", js=asset("question_mark.js"))(key="question_mark", height=1)
+
+
 @st.dialog("Keys")
-def show_keys(keys: Mapping[str, str]) -> None:
-    """The sheet of a page's keys: what each does."""
+def _show_keys(keys: Mapping[str, str]) -> None:
+    """The sheet: what each key of the page does."""
     st.table({"Key": [f"`{key}`" for key in keys], "What it does": list(keys.values())}, hide_index=True)

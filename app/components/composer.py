@@ -103,8 +103,8 @@ def _likely_tool(composer: Composer) -> str:
     return likely if likely in offered else offered[0]
 
 
-def compose_step(composer: Composer, choose: Callable[[str], None]) -> bool:
-    """Draw the form of a step; True when Run was pressed."""
+def compose_step(composer: Composer, choose: Callable[[str], None]) -> None:
+    """Draw the form of a step."""
     st.text_area(
         "Thought",
         key=composer.key("thought"),
@@ -124,7 +124,6 @@ def compose_step(composer: Composer, choose: Callable[[str], None]) -> bool:
             )
     for parameter in composer.tool.parameters:
         _argument(composer, parameter)
-    return st.button("Run", key="run", type="primary", shortcut="Ctrl+Enter", icon=":material/play_arrow:")
 
 
 def _argument(composer: Composer, parameter: Parameter) -> None:
@@ -147,14 +146,13 @@ def _suggestion(composer: Composer, parameter: Parameter) -> str:
     return ""
 
 
-def compose_answer(composer: Composer) -> bool:
-    """Draw the answer form; True when Submit was pressed."""
+def compose_answer(composer: Composer) -> None:
+    """Draw the answer form."""
     for name, (label, hint) in ANSWER_FIELDS.items():
         if name == "final_thought":
             st.text_area(label, key=composer.key(name), placeholder=hint, height=90)
         else:
             st.text_input(label, key=composer.key(name), placeholder=hint)
-    return st.button("Submit", key="submit", type="primary", shortcut="Ctrl+Enter", icon=":material/check:")
 
 
 def take_value(composer: Composer, value: str, kind: str, source_tool: str | None) -> str | None:

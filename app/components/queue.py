@@ -1,10 +1,11 @@
 """Which question is on the page: the project, the person's queue, skip, guidelines, progress."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 import streamlit as st
 
+from app.components.chrome import keys_door
 from app.components.plain import plain, plain_html
 from app.components.who import choose_who
 from app.resources import database
@@ -78,7 +79,7 @@ def open_next() -> None:
     st.rerun()
 
 
-def masthead(person: User, trace_id: UUID | None, show_keys: Callable[[], None]) -> None:
+def masthead(person: User, trace_id: UUID | None, keys: Mapping[str, str]) -> None:
     """The top of the page: where one is, the question, and the doors that lead elsewhere."""
     project = current_project()
     if project is None:
@@ -102,8 +103,7 @@ def masthead(person: User, trace_id: UUID | None, show_keys: Callable[[], None])
                 _ask_why(record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
                 _show_guidelines(shown)
-            if st.button("Keys", key="keys", shortcut="?", icon=":material/keyboard:"):
-                show_keys()
+            keys_door(keys)
             choose_who(person)
         with st.container(key="question"):
             if record:

@@ -4,7 +4,6 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.components.chrome import show_keys
 from app.components.composer import Composer, compose_answer, compose_step, seed, watched
 from app.components.keeper import keep
 from app.components.notebook import show_trace
@@ -20,7 +19,8 @@ KEYS = {
     "Ctrl+Enter": "Run the step, or submit the answer",
     "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
     "Alt+1 … Alt+6": "Choose the tool",
-    "1 … 5": "Rate the last observation (outside of text fields)",
+    "1 … 5": "Rate the last observation (outside of text fields), then go on to the thought",
+    "Alt+T": "Go to the thought",
     "Alt+Z": "Undo the last step",
     "Alt+Y": "Bring the undone step back",
     **QUEUE_KEYS,
@@ -69,13 +69,18 @@ def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:
         )
     if notice := st.session_state.pop("notice", None):
         st.error(notice)
-    if composer.mode == "step":
-        _step_form(composer, recorder)
-    elif compose_answer(composer) and recorder.submit(composer):
-        st.toast("Submitted. A reviewer looks at it next.", icon=":material/check:")
-        open_next()
-    with st.container(horizontal=True, gap="small"):
-        answering = composer.mode == "answer"
+    answering = composer.mode == "answer"
+    if answering:
+        compose_answer(composer)
+    else:
+        compose_step(composer, lambda name: st.session_state.update({composer.key("tool"): name}))
+    with st.container(horizontal=True, gap="small", key="acts"):
+        done = st.button(
+            "Submit" if answering else "Run",
+            key="submit" if answering else "run",
+            type="primary",
+            shortcut="Ctrl+Enter",
+        )
         st.button(
             "Back to the steps" if answering else "Finish",
             key="finish",
@@ -86,18 +91,24 @@ def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:
             st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, type="tertiary")
         if can_redo and not answering:
             st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, type="tertiary")
+    if done:
+        (_submit if answering else _run)(composer, recorder)
 
 
-def _step_form(composer: Composer, recorder: Recorder) -> None:
-    if not compose_step(composer, lambda name: st.session_state.update({composer.key("tool"): name})):
-        return
+def _run(composer: Composer, recorder: Recorder) -> None:
     if missing := composer.missing():
-        st.error(
-            f"{composer.tool.title} needs {' and '.join(m.replace('_', ' ') for m in missing)}; fill it, then run."
-        )
+        fields = " and ".join(name.replace("_", " ") for name in missing)
+        st.error(f"{composer.tool.title} needs {fields}; fill it in, then run.")
         return
     with st.spinner(f"{composer.tool.title} …"):
         recorder.run_step(composer)
+    st.rerun(scope="fragment")
+
+
+def _submit(composer: Composer, recorder: Recorder) -> None:
+    if recorder.submit(composer):
+        st.toast("Submitted. A reviewer looks at it next.", icon=":material/check:")
+        open_next()
     st.rerun(scope="fragment")
 
 
@@ -124,6 +135,6 @@ def _edit_thought(recorder: Recorder, position: int) -> None:
 
 person = who()
 trace_id = open_trace_id(person)
-masthead(person, trace_id, lambda: show_keys(KEYS))
+masthead(person, trace_id, KEYS)
 if trace_id is not None:
     workbench(trace_id)

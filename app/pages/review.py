@@ -4,7 +4,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.components.chrome import show_keys
+from app.components.chrome import keys_door
 from app.components.notebook import show_trace
 from app.components.plain import plain, plain_html
 from app.components.queue import choose_project, current_project
@@ -41,8 +41,7 @@ def masthead(project: Project, person: User) -> str:
             on_change=_first_page,
         )
         st.space("stretch")
-        if st.button("Keys", key="keys", shortcut="?", icon=":material/keyboard:"):
-            show_keys(KEYS)
+        keys_door(KEYS)
         choose_who(person)
     return status or "submitted"
 

@@ -24,12 +24,7 @@ def run(
     options = {
         "server.address": address,
         "server.port": str(port),
-        "server.headless": "true",
-        "server.fileWatcherType": "none",
         "server.enableAgentApi": os.environ.get("SHOWHOW_AGENT_API", "false"),
-        "browser.gatherUsageStats": "false",
-        "client.toolbarMode": "minimal",
-        "theme.font": "system-ui, sans-serif",
     }
     # One thread for the encoder: with more, threads that wait for each other slow every page down.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

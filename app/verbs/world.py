@@ -35,7 +35,7 @@ def info(name: str, *, as_json: AsJson = False) -> None:
 
 
 @app.command("import")
-def import_(  # noqa: PLR0913 - every option of the verb is one parameter
+def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     name: str,
     articles: Annotated[Path | None, typer.Option(help="A file or folder of articles.")] = None,
     graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,

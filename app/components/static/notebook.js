@@ -9,7 +9,7 @@ const el = (tag, attributes = {}, ...children) => {
     else if (name in node && name !== "list") node[name] = value;
     else node.setAttribute(name, value);
   }
-  for (const child of children.flat()) if (child !== null && child !== undefined) node.append(child);
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
   return node;
 };
 
@@ -159,7 +159,9 @@ export default function (component) {
   host.onkeyup = release;
 
   // Plain digits rate the last step; never while a text field has the focus.
+  const toThought = () => document.querySelector(".st-key-composer textarea")?.focus();
   const digit = (event) => {
+    if (data.editable && event.altKey && event.code === "KeyT") { event.preventDefault(); toThought(); return; }
     if (!data.editable || event.ctrlKey || event.altKey || event.metaKey || !/^[1-5]$/.test(event.key)) return;
     const at = event.composedPath()[0];
     if (at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]") || document.querySelector("[role=dialog]")) return;
@@ -167,6 +169,7 @@ export default function (component) {
     if (last?.state !== "done") return;
     event.preventDefault();
     act({ kind: "rate", step: last.position, rating: Number(event.key) });
+    setTimeout(toThought, 0);
   };
   // The function runs again with every new data, without a clean-up between.
   host.release?.();
