@@ -68,10 +68,13 @@ def load_model(name: str) -> Any:
     # Importing these takes seconds and hundreds of megabytes, which only those who encode should pay.
     import torch  # noqa: PLC0415 - see above
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - see above
+    from transformers.utils import logging  # noqa: PLC0415 - see above
 
     if (os.cpu_count() or 1) <= SMALL_MACHINE:
         # Two threads that spin for each other make one query fifty times slower whenever a neighbour holds a core.
         torch.set_num_threads(1)
+    # Loading takes a fraction of a second; its bar would stand in the middle of a verb's output.
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     try:
         return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED)
     except (OSError, ValueError, RuntimeError) as failed:

@@ -102,7 +102,7 @@ def _guessed(question: Question, guess: Guess) -> Iterator[tuple[Question, float
     legs = tuple(replace(leg, chain=tuple(_with_guess(m, guess) for m in leg.chain)) for leg in question.legs)
     if any(not mention.paths for leg in question.legs for mention in leg.chain):
         yield replace(question, legs=legs), 0.0
-    if question.unexplained:
+    elif question.unexplained:
         word = Mention(-2, -2, guess(question.unexplained), question.unexplained)
         yield replace(question, legs=tuple(replace(leg, asked=(*leg.asked, word)) for leg in legs)), PARTIAL
         yield replace(question, legs=tuple(replace(leg, asked=(word,)) for leg in legs)), PARTIAL

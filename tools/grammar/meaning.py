@@ -8,7 +8,7 @@ from worlds.source import Relation
 
 NEAR = 0.35
 OFFERED = 4
-FAR_FETCHED = 2.0
+FAR_FETCHED = 4.0
 
 
 class Meaning:

@@ -67,7 +67,12 @@ def parse(text: str, anchors: Sequence[Anchor], lexicon: Lexicon) -> Question:
         legs.append(Leg(start.what, chain))
     rest = [m for m in scan.mentions if m.start not in used and not _class_noun(scan, m)]
     known = [*scan.mentions, *(mention for leg in legs for mention in leg.chain)]
-    return Question(scan.form, _share(scan, legs, _ordered(scan, rest)), scan.than, scan.unexplained(known))
+    return Question(
+        scan.form,
+        _share(scan, legs, _ordered(scan, rest)),
+        scan.than,
+        scan.unexplained(known, [range(v.begins, v.ends) for v in values]),
+    )
 
 
 # What is joined to a name: its possessives ("E's R's S"), then what is "of" it ("the S of the R of E").

@@ -151,9 +151,10 @@ class Scan:
         paths = self.lexicon.paths(whole, asked) or self.lexicon.paths(key, asked)
         return Mention(mention.start, mention.end, paths, mention.text)
 
-    def unexplained(self, known: Sequence[Mention]) -> str:
-        """The words with a content that neither an entity nor any of these relations accounts for."""
-        explained = {place for m in known if m.paths for place in range(m.start, m.end)} | self._than_at
+    def unexplained(self, known: Sequence[Mention], values: Sequence[range]) -> str:
+        """The words with a content that no entity, none of these relations and no value accounts for."""
+        spans = (*values, *(range(mention.start, mention.end) for mention in known if mention.paths))
+        explained = {place for span in spans for place in span} | self._than_at
         left = [
             word.folded
             for place, word in enumerate(self.words)

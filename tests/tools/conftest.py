@@ -1,0 +1,58 @@
+"""A small town by the sea: its articles and its graph, built as a real world."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from tools.tool import Context
+from worlds.build import Sources, build_world
+from worlds.importers import read_articles
+from worlds.open import open_world
+from worlds.source import World
+
+HERE = Path(__file__).parent
+
+
+def must_not_encode(texts: Sequence[str]) -> np.ndarray:
+    """Stands where no meaning may be needed."""
+    raise AssertionError(f"the encoder was asked for {list(texts)}")
+
+
+def no_meaning(texts: Sequence[str]) -> np.ndarray:
+    """Finds nothing like anything else."""
+    return np.zeros((len(texts), 1), dtype=np.float32)
+
+
+@pytest.fixture(scope="session")
+def harbour_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of worlds with the world `harbour`."""
+    worlds = tmp_path_factory.mktemp("home") / "worlds"
+    build_world(worlds, "harbour", Sources(read_articles(HERE / "harbour.jsonl"), HERE / "harbour.ttl"))
+    return worlds
+
+
+@pytest.fixture(scope="session")
+def harbour(harbour_folder: Path) -> World:
+    """The town with its text and its graph."""
+    return open_world(harbour_folder, "harbour")
+
+
+@pytest.fixture
+def without_encoder(harbour: World) -> Context:
+    """The town for tools that must do without meaning."""
+    return Context(harbour, must_not_encode)
+
+
+@pytest.fixture(scope="session")
+def without_meaning(harbour: World) -> Context:
+    """The town for tools that get no help from meaning."""
+    return Context(harbour, no_meaning)
+
+
+@pytest.fixture(scope="session")
+def with_encoder(harbour: World) -> Context:
+    """The town with the real encoder."""
+    return Context(harbour, SentenceEncoder(BUNDLED))

@@ -1,0 +1,51 @@
+"""read."""
+
+import time
+
+import pytest
+
+from tools.read import BEST, rank
+from tools.registry import tool
+from tools.tool import Context
+
+
+def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_encoder: Context) -> None:
+    found = tool("read").call(with_encoder, {"title": "ada reed", "question": "What is her spouse's work?"}).observation
+    assert found is not None
+    assert found.data["title"] == "Ada Reed"
+    assert found.data["entity"] == "Q1"
+    places = [best["place"] for best in found.data["best"]]
+    assert 3 in places
+    assert places == sorted(places)
+    assert all(found.data["sentences"][b["place"]] == b["text"] for b in found.data["best"])
+    assert "[4] Her husband mends nets" in found.text
+    assert found.text.endswith("... 2 more sentences")
+
+
+def test_a_short_article_is_shown_whole_without_the_encoder(without_encoder: Context) -> None:
+    found = tool("read").call(without_encoder, {"title": "Gullhaven", "question": "Who lives there?"}).observation
+    assert found is not None
+    assert [best["place"] for best in found.data["best"]] == [0, 1]
+
+
+def test_an_unknown_title_is_an_error_in_plain_words(without_encoder: Context) -> None:
+    outcome = tool("read").call(without_encoder, {"title": "Atlantis", "question": "Where is it?"})
+    assert outcome.observation is None
+    assert outcome.error
+    assert "Atlantis" in outcome.error
+
+
+def test_five_thousand_sentences_are_ranked_in_bounded_time(with_encoder: Context) -> None:
+    sentences = [f"Barge number {n} carried coal in the year {1000 + n}." for n in range(5000)]
+    sentences[4321] = "The lighthouse keeper was called Odd Birk."
+    with_encoder.encode(["warm"])
+    started = time.perf_counter()
+    best = rank(sentences, "What was the name of the lighthouse keeper?", with_encoder.encode)
+    assert time.perf_counter() - started < 10
+    assert best[0][0] == 4321
+
+
+@pytest.mark.parametrize("count", range(BEST + 1))
+def test_without_sentences_or_with_few_the_ranking_holds_each_once(count: int, without_encoder: Context) -> None:
+    ranked = rank([f"Sentence {n}." for n in range(count)], "Which sentence?", without_encoder.encode)
+    assert sorted(place for place, _ in ranked) == list(range(count))

@@ -1,0 +1,35 @@
+"""The registry of tools."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tools.registry import TOOLS, tool
+from tools.tool import ToolError
+
+
+def test_the_six_tools_have_the_published_names_in_the_order_of_their_keys() -> None:
+    assert list(TOOLS) == ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
+    assert [one.title for one in TOOLS.values()] == ["Search", "Read", "Id", "Write query", "Run query", "Label"]
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+def test_every_tool_says_what_it_does_and_what_each_argument_is_for(name: str) -> None:
+    one = tool(name)
+    assert one.description
+    assert all(parameter.hint for parameter in one.parameters)
+    properties = one.schema.model_json_schema()["properties"]
+    assert {p.name: p.hint for p in one.parameters} == {key: value["description"] for key, value in properties.items()}
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(ToolError, match="no tool 'search'; there are wikisearch, read, getWikiDataID"):
+        tool("search")
+
+
+def test_loading_the_tools_loads_no_model_and_no_langchain() -> None:
+    heavy = "{'torch', 'sentence_transformers', 'transformers', 'langchain', 'langchain_core', 'pandas', 'sqlalchemy'}"
+    subprocess.run(
+        [sys.executable, "-c", f"import sys, tools.registry; assert not {heavy} & set(sys.modules)"], check=True
+    )

@@ -1,0 +1,58 @@
+"""`showhow tool`, started as users start it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SHOWHOW = Path(sys.executable).with_name("showhow")
+
+
+def showhow(worlds: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "SHOWHOW_HOME": str(worlds.parent)}
+    return subprocess.run([SHOWHOW, "tool", *words], capture_output=True, text=True, env=environ, check=False)
+
+
+def test_a_tool_prints_its_text_and_with_json_its_data(harbour_folder: Path) -> None:
+    plain = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q1,P1")
+    assert (plain.returncode, plain.stdout) == (0, "Q1: Ada Reed (ferry pilot)\nP1: father\n")
+    asked = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q1", "--json")
+    assert json.loads(asked.stdout) == {
+        "text": "Q1: Ada Reed (ferry pilot)",
+        "data": {"labels": [{"id": "Q1", "label": "Ada Reed", "description": "ferry pilot"}]},
+        "error": None,
+    }
+
+
+def test_a_value_may_hold_an_equals_sign(harbour_folder: Path) -> None:
+    query = "sparql=SELECT ?x WHERE { wd:Q1 wdt:P8 ?x FILTER(1 = 1) }"
+    assert "Saltmouth" in showhow(harbour_folder, "runQuery", "--world", "harbour", query).stdout
+
+
+def test_a_failure_is_one_sentence_with_exit_status_1_and_stays_in_the_json(harbour_folder: Path) -> None:
+    failed = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q999", "--json")
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1
+    assert "knows none of Q999" in failed.stderr
+    printed = json.loads(failed.stdout)
+    assert printed["text"] is None
+    assert "knows none of Q999" in printed["error"]
+
+
+def test_unknown_tools_and_arguments_are_refused_with_the_known_ones(harbour_folder: Path) -> None:
+    assert "there are wikisearch, read" in showhow(harbour_folder, "find", "--world", "harbour", "query=x").stderr
+    misspelled = showhow(harbour_folder, "wikisearch", "--world", "harbour", "qurey=x")
+    assert misspelled.returncode == 1
+    assert "It takes query." in misspelled.stderr
+
+
+def test_wrong_usage_has_exit_status_2(harbour_folder: Path) -> None:
+    assert showhow(harbour_folder, "wikisearch", "--world", "harbour", "without key").returncode == 2
+    assert showhow(harbour_folder, "wikisearch", "query=x").returncode == 2
+
+
+def test_the_list_names_every_tool_with_its_arguments(harbour_folder: Path) -> None:
+    listed = json.loads(showhow(harbour_folder, "--list", "--json").stdout)
+    assert [one["name"] for one in listed][:2] == ["wikisearch", "read"]
+    assert [p["name"] for p in listed[1]["parameters"]] == ["title", "question"]
