@@ -1,0 +1,82 @@
+"""What a person does on the Annotate page, by keyboard and mouse."""
+
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import quote
+
+from playwright.sync_api import Locator, Page, expect
+
+PATIENCE = 20_000
+
+
+class Annotator:
+    """A person with a browser; every act waits until the page shows what it led to."""
+
+    def __init__(self, page: Page, url: str, name: str, project: str) -> None:
+        self.page = page
+        page.set_default_timeout(PATIENCE)
+        self.open(f"{url}/?you={quote(name)}&project={quote(project)}")
+
+    def open(self, address: str) -> None:
+        """Go to an address and wait for the form."""
+        self.page.goto(address)
+        self.page.wait_for_selector(".st-key-acts")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the page is drawn and nothing runs."""
+        expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible(timeout=PATIENCE)
+        self.page.wait_for_timeout(250)
+
+    @property
+    def steps(self) -> Locator:
+        """The steps in the notebook."""
+        return self.page.locator("li.step")
+
+    @property
+    def thought(self) -> Locator:
+        """The field of the thought."""
+        return self.page.get_by_label("Thought", exact=True)
+
+    def show(self, text: str) -> None:
+        """Wait until the question that holds the text is on the page, skipping others."""
+        self.page.wait_for_function("text => document.querySelector('h1')?.textContent.includes(text)", arg=text)
+
+    def choose(self, key: str) -> None:
+        """Choose a tool by its key."""
+        self.page.keyboard.press(key)
+        self.settle()
+
+    def fill(self, label: str, text: str) -> None:
+        """Type into a field of the form."""
+        self.page.locator(".st-key-composer").get_by_label(label, exact=True).fill(text)
+
+    def run(self) -> Locator:
+        """Run the step by its key; gives the new step."""
+        before = self.steps.count()
+        self.page.keyboard.press("Control+Enter")
+        expect(self.steps).to_have_count(before + 1, timeout=PATIENCE)
+        self.settle()
+        return self.steps.last
+
+    def value(self, step: Locator, text: str) -> None:
+        """Click a value of an observation."""
+        step.get_by_role("button", name=text, exact=True).first.click()
+        self.settle()
+
+    def rate(self, stars: int) -> None:
+        """Rate the last observation by key, outside of the text fields."""
+        self.page.evaluate("document.activeElement.blur()")
+        self.page.keyboard.press(str(stars))
+        expect(self.steps.last.locator(".stars button.on")).to_have_count(stars)
+
+    def saved(self, after: Callable[[], None]) -> None:
+        """Do something that is typed, and wait until the page says that it is saved."""
+        status = self.page.locator(".status")
+        before = status.text_content()
+        after()
+        deadline = time.monotonic() + PATIENCE / 1000
+        while status.text_content() == before and time.monotonic() < deadline:
+            self.page.wait_for_timeout(100)
+        expect(status).to_have_text(re.compile(r"^Saved \d\d:\d\d:\d\d$"))

@@ -1,0 +1,73 @@
+"""A real server and a real browser."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from tests.browser.server import Showhow
+
+# Without these a headless Chromium looks for Google's hosts, which a closed network answers late or never.
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+HOSTILE = [
+    {"title": '<img src=x onerror="document.title=1">', "text": "A title with <b>mark-up</b> & **stars** in it. 😀"},
+    {"title": "Quote\"d 'n' $x^2$ `code` [link](http://127.0.0.1:9/)", "text": "An article about nothing but its title."},
+]
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Debian's Chromium, or the one that the machine calls by that name."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    assert program, "the browser tests need Chromium: apt-get install chromium"
+    return playwright.chromium.launch(executable_path=program, args=FLAGS)
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    started = launch(playwright)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    opened = browser.new_context(viewport={"width": 1440, "height": 900})
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Iterator[Showhow]:
+    """A server over the real world whose facts are split between texts and graph, with its 300 questions."""
+    showhow = Showhow(tmp_path_factory.mktemp("real"))
+    source = shared_data / "world_2wiki"
+    articles, graph = str(source / "paragraphs.jsonl"), str(source / "kg_half.ttl")
+    showhow.run("world", "import", "real", "--articles", articles, "--where", "side=text", "--graph", graph)
+    showhow.run("questions", "import", str(source / "questions_300.json"), "--project", "2Wiki", "--world", "real")
+    hostile = showhow.home / "hostile.jsonl"
+    hostile.write_text("\n".join(json.dumps(article) for article in HOSTILE), encoding="utf-8")
+    showhow.run("world", "import", "hostile", "--articles", str(hostile))
+    asked = showhow.home / "hostile_questions.jsonl"
+    lines = [{"question": f"What is **{article['title']}**?", "answer": "<i>nothing</i>"} for article in HOSTILE]
+    asked.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    showhow.run("questions", "import", str(asked), "--project", "Hostile", "--world", "hostile")
+    showhow.start()
+    yield showhow
+    showhow.stop()

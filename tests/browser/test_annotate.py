@@ -1,0 +1,252 @@
+import json
+import signal
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, Playwright, expect
+
+from tests.browser.annotator import Annotator
+from tests.browser.conftest import HOSTILE, launch
+from tests.browser.server import Showhow
+
+pytestmark = pytest.mark.xdist_group("browser")
+QUESTION = "Where was the husband of Octavie Coudreau born?"
+
+
+def open_question(annotator: Annotator, text: str) -> None:
+    """Skip, with a reason, until the question is there."""
+    for _ in range(12):
+        if text in (annotator.page.locator("h1").text_content() or ""):
+            return
+        before = annotator.page.locator("h1").text_content()
+        annotator.page.keyboard.press("Alt+K")
+        annotator.page.get_by_label("Why?").fill("another one first")
+        annotator.page.get_by_role("dialog").get_by_role("button", name="Skip").click()
+        annotator.page.wait_for_function("before => document.querySelector('h1')?.textContent !== before", arg=before)
+        annotator.settle()
+    raise AssertionError(f"the queue never came to {text!r}")
+
+
+def trace_of(page: Page) -> str:
+    return parse_qs(urlparse(page.url).query)["trace"][0]
+
+
+def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_imported_elsewhere(
+    page: Page, real: Showhow, tmp_path: Path
+):
+    ada = Annotator(page, real.url, "ada", "2Wiki")
+    open_question(ada, QUESTION)
+
+    # The text tells who the husband was.
+    ada.thought.fill("Who was her husband?")
+    ada.fill("query", "Octavie Coudreau")
+    found = ada.run()
+    expect(found).to_contain_text("(from the question)")
+    ada.rate(4)
+    ada.choose("Alt+2")
+    ada.value(found, "Octavie Coudreau")
+    ada.thought.fill("Read about her.")
+    article = ada.run()
+    expect(article).to_contain_text("(from step 1)")
+    expect(article.locator("mark").first).to_be_visible()
+    ada.rate(5)
+
+    # A reload in the middle keeps the steps and what is being typed.
+    ada.choose("Alt+3")
+    ada.saved(lambda: ada.thought.fill("Which entity is Henri Coudreau?"))
+    page.reload()
+    page.wait_for_selector("li.step")
+    ada.settle()
+    expect(ada.steps).to_have_count(2)
+    expect(ada.thought).to_have_value("Which entity is Henri Coudreau?")
+    ada.value(ada.steps.nth(1), "Henri Coudreau")
+    ada.run()
+    expect(ada.steps.last).to_contain_text("Q1365431")
+
+    # A step that was a mistake is undone, and kept.
+    ada.choose("Alt+6")
+    ada.fill("ids", "Q1365431")
+    ada.run()
+    page.keyboard.press("Alt+Z")
+    expect(ada.steps).to_have_count(3)
+    ada.settle()
+
+    # The graph tells where he was born; a fork goes on from the third step.
+    first = trace_of(page)
+    ada.steps.nth(2).get_by_role("button", name="Fork here").click()
+    page.wait_for_function("first => !location.search.includes(first)", arg=first)
+    ada.settle()
+    expect(ada.steps).to_have_count(3)
+    ada.choose("Alt+5")
+    ada.thought.fill("Where was he born?")
+    ada.fill("sparql", "SELECT ?place WHERE { wd:Q1365431 wdt:P19 ?place }")
+    born = ada.run()
+    expect(born).to_contain_text("Sonnac")
+    expect(born).to_contain_text("(from step 3)")
+    ada.rate(5)
+    page.keyboard.press("Control+Shift+Enter")
+    ada.settle()
+    ada.value(ada.steps.last, "Sonnac")
+    expect(page.get_by_label("Final answer")).to_have_value("Sonnac")
+    expect(page.get_by_label("Answer from the graph")).to_have_value("Sonnac")
+    forked = trace_of(page)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("forked => !location.search.includes(forked)", arg=forked)
+
+    # A reviewer approves it beside the gold answer.
+    page.goto(f"{real.url}/review?you=grace&project=2Wiki&trace={forked}")
+    expect(page.get_by_text("Gold answer:")).to_contain_text("Sonnac")
+    page.keyboard.press("Alt+A")
+    expect(page.get_by_text("Approved: it is a demonstration now.")).to_be_visible()
+
+    # It leaves as a file and enters an empty database unchanged.
+    sent, back = tmp_path / "sent.jsonl", tmp_path / "back.jsonl"
+    real.run("traces", "export", str(sent), "--status", "approved")
+    other = Showhow(tmp_path / "other")
+    other.home.mkdir()
+    report = json.loads(other.run("traces", "import", str(sent), "--json"))
+    assert report["added"] == 1, report
+    other.run("traces", "export", str(back), "--status", "approved")
+    assert back.read_bytes() == sent.read_bytes()
+    trace = json.loads(sent.read_text())
+    told = json.dumps(trace)
+    assert first in told, "the trace knows the one it was forked from"
+    tools = [step["tool"] for step in trace["steps"]]
+    assert tools == ["wikisearch", "read", "getWikiDataID", "runQuery"]
+    assert [step["rating"] for step in trace["steps"]] == [4, 5, None, 5]
+    assert all(step["active_seconds"] is not None and step["wall_seconds"] > 0 for step in trace["steps"][:2])
+
+
+def test_what_is_being_typed_survives_a_killed_browser_and_a_killed_server(
+    playwright: Playwright, real: Showhow, tmp_path: Path
+):
+    first = launch(playwright)
+    bob = Annotator(first.new_page(), real.url, "bob", "2Wiki")
+    bob.thought.fill("A step that is on disk.")
+    bob.fill("query", "river")
+    bob.run()
+    bob.saved(lambda: bob.thought.fill("Half a thought, not yet ru"))
+    address = bob.page.url
+    first.close()
+    port = real.port
+    real.stop(signal.SIGKILL)
+    real.start()
+    second = launch(playwright)
+    again = Annotator(second.new_page(), real.url, "bob", "2Wiki")
+    again.open(address.replace(str(port), str(real.port)))
+    expect(again.steps).to_have_count(1)
+    expect(again.thought).to_have_value("Half a thought, not yet ru")
+    second.close()
+
+
+def test_two_tabs_on_one_trace_do_not_overwrite_each_other(context: BrowserContext, real: Showhow):
+    one = Annotator(context.new_page(), real.url, "carol", "2Wiki")
+    two = Annotator(context.new_page(), real.url, "carol", "2Wiki")
+    assert trace_of(one.page) == trace_of(two.page)
+    one.thought.fill("from the first tab")
+    one.fill("query", "first")
+    one.run()
+    two.thought.fill("from the second tab")
+    two.fill("query", "second")
+    two.page.keyboard.press("Control+Enter")
+    expect(two.page.get_by_text("changed in another tab")).to_be_visible()
+    expect(two.steps).to_have_count(1)
+    expect(two.thought).to_have_value("from the second tab")
+    two.settle()
+    two.run()
+    expect(two.steps).to_have_count(2)
+    expect(two.steps.first).to_contain_text("from the first tab")
+
+
+def test_text_from_a_world_is_never_markup(page: Page, real: Showhow):
+    dan = Annotator(page, real.url, "dan", "Hostile")
+    expect(page.locator("h1")).to_have_text(f"What is **{HOSTILE[0]['title']}**?")
+    dan.thought.fill("<script>document.title = 'broken'</script> **b** 😀")
+    dan.fill("query", "title")
+    step = dan.run()
+    expect(step).to_contain_text(HOSTILE[0]["title"])
+    expect(step).to_contain_text("<b>mark-up</b> & **stars**")
+    assert page.locator("li.step img, li.step b, li.step script").count() == 0
+    assert "broken" not in page.title()
+    dan.choose("Alt+2")
+    dan.value(step, HOSTILE[0]["title"])
+    expect(dan.run()).to_contain_text("<b>mark-up</b> & **stars** in it. 😀")
+
+
+def test_a_thought_of_a_megabyte_is_kept_exactly_and_the_page_lives(page: Page, real: Showhow, tmp_path: Path):
+    eve = Annotator(page, real.url, "eve", "Hostile")
+    long = ("An endless thought; " * 52_500)[:1_048_576].strip()
+    eve.thought.fill(long)
+    eve.fill("query", "title")
+    step = eve.run()
+    assert step.locator(".thought").text_content() == long
+    real.run("traces", "export", str(tmp_path / "all.jsonl"), "--status", "draft", "--project", "Hostile")
+    lines = (tmp_path / "all.jsonl").read_text().splitlines()
+    assert long in [step["thought"] for line in lines for step in json.loads(line)["steps"]]
+
+
+def test_a_failing_tool_is_told_in_plain_words_and_the_trace_goes_on(page: Page, real: Showhow):
+    finn = Annotator(page, real.url, "finn", "2Wiki")
+    finn.choose("Alt+5")
+    finn.fill("sparql", "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+    runaway = finn.run()
+    expect(runaway.locator(".observation.error")).to_contain_text("2 s")
+    finn.fill("sparql", "SELEKT nonsense")
+    expect(finn.run().locator(".observation.error")).to_be_visible()
+    finn.fill("sparql", "ASK { wd:Q1365431 wdt:P19 ?place }")
+    expect(finn.run()).to_contain_text("Yes")
+
+
+def test_an_empty_form_is_refused_where_it_stands(page: Page, real: Showhow):
+    gil = Annotator(page, real.url, "gil", "2Wiki")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Search needs query")).to_be_visible()
+    expect(gil.steps).to_have_count(0)
+    page.keyboard.press("Control+Shift+Enter")
+    gil.settle()
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("the final answer is empty")).to_be_visible()
+
+
+def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):
+    ida = Annotator(page, real.url, "ida", "2Wiki")
+    shown = page.eval_on_selector_all(
+        "button", "all => all.map(b => [...b.querySelectorAll('kbd, [class*=hortcut]')].map(k => k.textContent).join(''))"
+    )
+    keys = [key for key in shown if "+" in key]
+    assert len(keys) >= 9
+    assert len(set(keys)) == len(keys), keys
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Rate the last observation")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    ida.thought.click()
+    page.keyboard.type("1?2")
+    expect(ida.thought).to_have_value("1?2")
+
+
+def test_a_returned_trace_comes_back_with_the_reviewers_words_and_is_fixed_by_a_fork(page: Page, real: Showhow):
+    jo = Annotator(page, real.url, "jo", "2Wiki")
+    jo.fill("query", "anything")
+    jo.run()
+    trace = trace_of(page)
+    page.keyboard.press("Control+Shift+Enter")
+    jo.settle()
+    page.get_by_label("Final answer").fill("wrong")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
+    page.goto(f"{real.url}/review?you=grace&project=2Wiki&trace={trace}")
+    page.get_by_role("button", name="Return").click()
+    expect(page.get_by_text("say what is wrong with the trace")).to_be_visible()
+    page.get_by_label("Comment").fill("Look at the second article.")
+    page.get_by_role("button", name="Return").click()
+    expect(page.get_by_text("Returned to its author.")).to_be_visible()
+    jo = Annotator(page, real.url, "jo", "2Wiki")
+    page.keyboard.press("Alt+Q")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Look at the second article.")
+    dialog.get_by_role("button", name="Fix").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(jo.steps).to_have_count(1)
