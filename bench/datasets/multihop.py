@@ -1,0 +1,47 @@
+"""Questions of HotpotQA, of 2WikiMultihopQA, and of the world made from the latter (with `hops` and `needs`)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.datasets.record import QuestionRecord
+from worlds.importers.files import MalformedFile, json_list, text_field
+
+# The paragraphs are articles of a world; what has a field of its own need not be kept twice.
+NOT_KEPT = {"_id", "id", "question", "answer", "answer_id", "type", "hops", "context"}
+
+
+def read(file: Path) -> Iterator[QuestionRecord]:
+    """A question a record of the list."""
+    for place, record in enumerate(json_list(file), 1):
+        if not isinstance(record, dict):
+            raise MalformedFile(file, None, f"record {place} is no JSON object")
+        yield _record(record, file, place)
+
+
+def _record(record: dict[str, Any], file: Path, place: int) -> QuestionRecord:
+    missing = [
+        name for name in ("question", "answer") if not isinstance(record.get(name), str) or not record[name].strip()
+    ]
+    if missing:
+        raise MalformedFile(file, None, f"record {place} has no text under {' and '.join(map(repr, missing))}")
+    source = record.get("_id", record.get("id"))
+    entity = record.get("answer_id")
+    return QuestionRecord(
+        text=text_field(record, "question", file, None).strip(),
+        source_id=str(source) if source is not None else None,
+        dataset="2wikimultihopqa" if "evidences" in record or "hops" in record else "hotpotqa",
+        kind=record["type"] if isinstance(record.get("type"), str) else None,
+        gold_answers=[{"text": text_field(record, "answer", file, None), "entity": str(entity) if entity else None}],
+        decomposition=_hops(record, file, place),
+        details={name: value for name, value in record.items() if name not in NOT_KEPT},
+    )
+
+
+def _hops(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]]:
+    hops = record.get("hops")
+    if hops is None:
+        return []
+    if not isinstance(hops, list) or not all(isinstance(hop, dict) for hop in hops):
+        raise MalformedFile(file, None, f"record {place} has 'hops' that are no list of objects")
+    return hops

@@ -1,0 +1,86 @@
+"""Questions in JSON Lines or CSV: `question` or `text`, `answer` or `answers`, `id`, and what else there is."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.datasets.record import QuestionRecord
+from worlds.importers.files import MalformedFile, checked_text, json_objects, lines, text_field
+
+TEXT_NAMES = ("question", "text")
+ANSWER_NAMES = ("answers", "answer", "gold_answers")
+ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
+OWN_NAMES = ("dataset", "split", "kind")
+LONGEST_CELL = 16 * 1024 * 1024
+
+
+def read_jsonl(file: Path) -> Iterator[QuestionRecord]:
+    """A question a line."""
+    for line, record in json_objects(file):
+        yield _record(record, file, line)
+
+
+def read_csv(file: Path) -> Iterator[QuestionRecord]:
+    """A question a row under a header; several answers stand with | between them."""
+    csv.field_size_limit(LONGEST_CELL)
+    reader = csv.reader((text + "\n" for _, text in lines(file)), strict=True)
+    header: list[str] | None = None
+    try:
+        for row in reader:
+            if header is None:
+                header = _header([name.strip().lower() for name in row], file)
+                continue
+            if len(row) != len(header):
+                raise MalformedFile(file, reader.line_num, f"{len(row)} cells under {len(header)} columns")
+            record: dict[str, Any] = {name: cell for name, cell in zip(header, row, strict=True) if cell.strip()}
+            for name in ANSWER_NAMES:
+                if name in record:
+                    record[name] = [part.strip() for part in str(record[name]).split("|") if part.strip()]
+            yield _record(record, file, reader.line_num)
+    except csv.Error as wrong:
+        raise MalformedFile(file, reader.line_num, f"no CSV: {wrong}") from wrong
+
+
+def _header(names: list[str], file: Path) -> list[str]:
+    if not any(name in names for name in TEXT_NAMES):
+        raise MalformedFile(file, 1, f"no column is called {' or '.join(TEXT_NAMES)}")
+    if len(set(names)) != len(names):
+        raise MalformedFile(file, 1, "two columns have the same name")
+    return names
+
+
+def _record(record: dict[str, Any], file: Path, line: int) -> QuestionRecord:
+    name = next((name for name in TEXT_NAMES if name in record), TEXT_NAMES[0])
+    taken = {name}
+    source = next((field for field in ID_NAMES if isinstance(record.get(field), str | int)), None)
+    given = next((field for field in ANSWER_NAMES if record.get(field) is not None), None)
+    taken |= {field for field in (source, given) if field}
+    own: dict[str, str] = {}
+    for field in OWN_NAMES:
+        if record.get(field) is not None:
+            own[field] = text_field(record, field, file, line)
+            taken.add(field)
+    return QuestionRecord(
+        text=text_field(record, name, file, line).strip(),
+        source_id=str(record[source]) if source else None,
+        gold_answers=_answers(record[given], file, line) if given else [],
+        details={field: value for field, value in record.items() if field not in taken},
+        **own,
+    )
+
+
+def _answers(given: Any, file: Path, line: int) -> list[dict[str, Any]]:
+    found = []
+    for answer in given if isinstance(given, list) else [given]:
+        match answer:
+            case bool():
+                found.append({"text": "yes" if answer else "no", "entity": None})
+            case str() | int() | float():
+                found.append({"text": checked_text(str(answer), file, line), "entity": None})
+            case {"text": str(text), **rest}:
+                entity = rest.get("entity") or rest.get("id")
+                found.append({"text": checked_text(text, file, line), "entity": str(entity) if entity else None})
+            case _:
+                raise MalformedFile(file, line, "an answer is no text, number, or object with a 'text'")
+    return found
