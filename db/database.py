@@ -7,19 +7,35 @@ StoreError
   StoreUnavailable   the database is locked, gone or broken
 """
 
+import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, StatementError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    NoResultFound,
+    SQLAlchemyError,
+    StatementError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
-from db.types import UnstorableText
+from db.types import UnstorableText, as_json
 
 BUSY_SECONDS = 20
+SQLITE_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+SQLITE_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# Classes of SQLSTATE, by their first characters: no room, and another transaction in the way.
+POSTGRESQL_FULL = ("53100", "53200")
+POSTGRESQL_BUSY = ("40", "55P03", "57014", "53300")
+UNDEFINED = ("42P01", "42703")
 
 
 class StoreError(Exception):
@@ -48,6 +64,9 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = _known_driver(url)
         self.engine = _engine(self.url)
+        self._readers = self.engine.execution_options(reads_only=True)
+        # SQLite's own waiting is a lottery: under load some writer loses it for seconds. Threads take turns here.
+        self._turn = threading.Lock() if self.is_sqlite else None
 
     @property
     def is_sqlite(self) -> bool:
@@ -57,22 +76,39 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """One write transaction: all of it is on disk when the block ends, or none of it and a StoreError."""
-        with _explained(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with _explained(), self._my_turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session for reading; what it gives are plain objects afterwards."""
-        with _explained(), Session(self.engine.execution_options(reads_only=True), expire_on_commit=False) as session:
+        with _explained(), Session(self._readers, expire_on_commit=False) as session:
             yield session
 
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
 
+    @contextmanager
+    def _my_turn(self) -> Iterator[None]:
+        if self._turn is None:
+            yield
+            return
+        if not self._turn.acquire(timeout=BUSY_SECONDS):
+            raise _busy("another change is still being written")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
 
 def _known_driver(url: str) -> URL:
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except ArgumentError as wrong:
+        raise StoreUnavailable(
+            "SHOWHOW_DATABASE_URL is no address of a database; write sqlite:///FILE or postgresql://USER@HOST/NAME"
+        ) from wrong
     if parsed.drivername in ("postgres", "postgresql"):
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
@@ -84,10 +120,18 @@ def _known_driver(url: str) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40)
-    if url.database:
+        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=as_json)
+    if not url.database or url.database == ":memory:":
+        raise StoreUnavailable("SHOWHOW_DATABASE_URL names no file; write sqlite:///FILE")
+    try:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, pool_size=10, max_overflow=90)
+    except OSError as refused:
+        raise StoreUnavailable(
+            f"the folder of the database cannot be made ({refused}); set SHOWHOW_HOME to one that can"
+        ) from refused
+    engine = create_engine(
+        url, connect_args={"timeout": BUSY_SECONDS}, pool_size=10, max_overflow=90, json_serializer=as_json
+    )
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -112,30 +156,50 @@ def _begin_sqlite(connection: Any) -> None:
 def _explained() -> Iterator[None]:
     try:
         yield
-    except StaleDataError as stale:
-        raise Conflict(
-            "this was changed elsewhere a moment ago; what you typed is kept, look at the newer state"
-        ) from stale
-    except IntegrityError as refused:
-        raise Conflict(f"the change does not fit what is stored: {refused.orig}") from refused
-    except OperationalError as failed:
-        raise _operational(str(failed.orig)) from failed
-    except DBAPIError as failed:
-        raise StoreUnavailable(f"the database refused the change: {failed.orig}") from failed
-    except StatementError as failed:
-        if isinstance(failed.orig, UnstorableText):
-            raise StoreError(str(failed.orig)) from failed
-        raise
+    except SQLAlchemyError as failed:
+        explained = _explain(failed)
+        if explained is None:
+            raise
+        raise explained from failed
 
 
-def _operational(said: str) -> StoreError:
-    lowered = said.lower()
-    if "full" in lowered or "no space" in lowered or "disk i/o" in lowered:
+def _explain(failed: SQLAlchemyError) -> StoreError | None:
+    """The failure in our own words; None when it is a fault of the program."""
+    match failed:
+        case StaleDataError():
+            return Conflict("this was changed elsewhere a moment ago; nothing was overwritten, look at the newer state")
+        case NoResultFound():
+            return Missing("what was asked for is no longer in the database; reload the page")
+        case IntegrityError():
+            return Conflict(f"the change does not fit what is stored ({_said(failed)}); look at the newer state")
+        case DBAPIError():
+            return _explain_driver(failed)
+        case StatementError() if isinstance(failed.orig, UnstorableText):
+            return StoreError(str(failed.orig))
+        case _:
+            return _busy("too many people at once") if isinstance(failed, PoolTimeout) else None
+
+
+def _explain_driver(failed: DBAPIError) -> StoreError:
+    said = _said(failed)
+    # SQLite's extended codes carry the plain one in their low byte.
+    sqlite = getattr(failed.orig, "sqlite_errorcode", 0) & 0xFF
+    state = getattr(failed.orig, "sqlstate", None) or ""
+    if sqlite in SQLITE_FULL or state in POSTGRESQL_FULL:
         return StoreFull(
-            f"the disk is full or cannot be written ({said}); free some space and do it again, nothing is lost"
+            f"the disk is full or cannot be written ({said}); free some space and do it again, nothing stored is lost"
         )
-    if "locked" in lowered:
-        return StoreUnavailable(f"the database was busy for {BUSY_SECONDS} s ({said}); do it again")
-    if "no such table" in lowered or "no such column" in lowered:
-        return StoreUnavailable(f"the database is older than the program ({said}); run `showhow db upgrade`")
-    return StoreUnavailable(f"the database does not answer ({said}); see that it runs and do it again")
+    if sqlite in SQLITE_BUSY or state.startswith(POSTGRESQL_BUSY):
+        return _busy(said)
+    if said.startswith(("no such table", "no such column")) or state in UNDEFINED:
+        return StoreUnavailable(f"the database is not of this program's version ({said}); run `showhow db upgrade`")
+    return StoreUnavailable(f"the database does not answer ({said}); see that it is there and sound, and do it again")
+
+
+def _busy(said: str) -> StoreUnavailable:
+    return StoreUnavailable(f"the database is busy ({said}); nothing was changed, do it again in a moment")
+
+
+def _said(failed: StatementError) -> str:
+    """The driver's own words, their first line."""
+    return str(failed.orig).strip().partition("\n")[0]

@@ -5,6 +5,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.assignments import hold
 from db.database import Missing
 from db.models import Step, Trace
 
@@ -38,6 +39,7 @@ def fork(session: Session, trace_id: UUID, position: int, author_id: UUID) -> Tr
     ).all()
     if len(steps) != position:
         raise Missing(f"the trace has no step {position} to fork from; look at the newer state")
+    hold(session, parent.question_id, author_id)
     child = Trace(question_id=parent.question_id, author_id=author_id, parent_id=parent.id, parent_position=position)
     session.add(child)
     session.flush()

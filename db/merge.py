@@ -1,17 +1,17 @@
 """Taking in a trace from elsewhere: keys are UUIDs, so traces of two machines merge and nothing is overwritten."""
 
-from dataclasses import fields
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.assignments import count_completed
+from db.bulk import insert_rows, values
 from db.models import Base, Project, Question, Run, Trace
 from db.projects import get_or_create_user, project_by_name
 from db.reading import open_trace
 from db.record import TraceRecord
-from db.recording import count_completed
 
 Outcome = Literal["added", "same", "differs"]
 Noun = TypeVar("Noun", bound=Base)
@@ -30,7 +30,7 @@ def merge(session: Session, record: TraceRecord) -> Outcome:
     question = _question(session, record.question, project)
     if record.run is not None and session.get(Run, record.run.id) is None:
         _put(session, Run, record.run)
-    people = {old: get_or_create_user(session, name).id for old, name in record.people.items()}
+    people = {old: get_or_create_user(session, name, ("annotator",)).id for old, name in record.people.items()}
     _put(session, Trace, record.trace, question_id=question.id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
     for step in sorted([*record.steps, *record.removed], key=lambda step: (step.parent_id is not None, step.position)):
         _put(session, type(step), step)
@@ -57,15 +57,10 @@ def _question(session: Session, question: Question, project: Project) -> Questio
 
 
 def _put(session: Session, kind: type[Noun], noun: Noun, **other: Any) -> Noun:
-    # Into the table itself: the mapper would number a new row's version from 1 and lose how often it was changed.
+    # Past the mapper, which would number a new row's version from 1 and forget how often it was changed.
     row = {**values(noun), **other}
-    session.execute(kind.__table__.insert(), row)
+    insert_rows(session, kind, [row])
     return session.get_one(kind, row["id"])
-
-
-def values(noun: Base) -> dict[str, Any]:
-    """A noun's fields by name."""
-    return {each.name: getattr(noun, each.name) for each in fields(noun)}  # type: ignore[arg-type]
 
 
 def same(here: TraceRecord, there: TraceRecord) -> bool:

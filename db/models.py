@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.types import ExactText, UtcDateTime
+from db.types import ExactJson, ExactText, UtcDateTime
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 ROLES = ("annotator", "reviewer", "admin")
@@ -37,9 +37,9 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own way to declare it
         str: ExactText,
         datetime: UtcDateTime,
-        dict[str, Any]: JSON(none_as_null=True),
-        list[str]: JSON(none_as_null=True),
-        list[dict[str, Any]]: JSON(none_as_null=True),
+        dict[str, Any]: ExactJson,
+        list[str]: ExactJson,
+        list[dict[str, Any]]: ExactJson,
     }
 
 
@@ -119,6 +119,7 @@ class Trace(Base):
         Index("ix_trace_status", "status", "submitted_at", "id"),
         Index("ix_trace_author", "author_id", "status", "started_at"),
         Index("ix_trace_question", "question_id", "status"),
+        Index("ix_trace_parent", "parent_id"),
     )
 
     question_id: Mapped[UUID] = mapped_column(ForeignKey("question.id"))
@@ -156,6 +157,8 @@ class Step(Base):
     __tablename__ = "step"
     __table_args__ = (
         CheckConstraint("rating is null or rating between 1 and 5", name="rating"),
+        # Opens a trace, removed steps included, and counts and rates its steps without reading long observations.
+        Index("ix_step_trace", "trace_id", "removed_at", "rating"),
         Index(
             "ux_step_position",
             "trace_id",

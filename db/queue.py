@@ -1,16 +1,14 @@
 """Which question a person answers next: nobody is given one that others hold, and nobody waits for the idle."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session, aliased
 
+from db.assignments import assignment, hold, standing
 from db.database import Conflict
 from db.models import Assignment, Draft, Judgement, Project, Question, Step, Trace, now
-
-RESERVED_FOR = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def returned(session: Session, project_id: UUID, user_id: UUID) -> list[Open]:
     rows = session.execute(
         select(Trace, Question, Judgement.comment)
         .join(Question, Question.id == Trace.question_id)
-        .join(Judgement, (Judgement.trace_id == Trace.id) & (Judgement.aspect == "approval"))
+        .outerjoin(Judgement, (Judgement.trace_id == Trace.id) & (Judgement.aspect == "approval"))
         .where(Trace.author_id == user_id, Trace.status == "rejected", Question.project_id == project_id)
         .where(~select(child.id).where(child.parent_id == Trace.id).exists())
         .order_by(Trace.submitted_at.desc(), Judgement.created_at.desc())
@@ -61,66 +59,60 @@ def returned(session: Session, project_id: UUID, user_id: UUID) -> list[Open]:
     )
     seen: dict[UUID, Open] = {}
     for trace, question, comment in rows:
-        seen.setdefault(trace.id, Open(trace, question, comment))
+        seen.setdefault(trace.id, Open(trace, question, comment or ""))
     return list(seen.values())
 
 
 def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question | None:
     """The first open question, reserved for the person for two hours; None when nothing is left for them."""
+    # The lock lets one person choose at a time where transactions run side by side.
     project = session.get_one(Project, project_id, with_for_update=True)
-    held = _held(session, project_id, user_id)
-    if held is not None:
-        return held
-    mine = select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id)
-    answered = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
-    others = select(func.count(Assignment.id)).where(
-        Assignment.question_id == Question.id,
-        Assignment.user_id != user_id,
-        Assignment.state == "open",
-        Assignment.until > now(),
-    )
+    # Two queries, since as one SQLite would start from the project's questions, of which there may be many.
+    mine = session.scalars(
+        select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
+    ).all()
     question = session.scalar(
         select(Question)
-        .where(Question.project_id == project_id, Question.completed < project.overlap)
-        .where(~mine.exists(), ~answered.exists())
-        .where(Question.completed + others.scalar_subquery() < project.overlap)
-        .order_by(Question.completed.desc(), Question.position)
-        .limit(1)
-    )
-    if question is not None:
-        session.add(Assignment(question_id=question.id, user_id=user_id, until=now() + RESERVED_FOR))
-        session.flush()
-    return question
-
-
-def _held(session: Session, project_id: UUID, user_id: UUID) -> Question | None:
-    """The question that the person holds already and has not begun, with its time renewed."""
-    row = session.execute(
-        select(Assignment, Question)
-        .join(Question, Question.id == Assignment.question_id)
-        .where(Assignment.user_id == user_id, Assignment.state == "open", Question.project_id == project_id)
-        .where(~select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id).exists())
+        .where(Question.id.in_(mine), Question.project_id == project_id, *_free_for(user_id, project))
         .order_by(Question.position)
         .limit(1)
-    ).first()
-    if row is None:
-        return None
-    assignment, question = row
-    assignment.until = now() + RESERVED_FOR
-    session.flush()
+    )
+    if question is None:
+        untouched = (
+            ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
+        )
+        # Level by level, so that the index gives each first one without sorting.
+        firsts = [
+            session.scalar(
+                select(Question)
+                .where(Question.project_id == project_id, Question.completed == level)
+                .where(untouched, *_free_for(user_id, project))
+                .order_by(Question.position)
+                .limit(1)
+            )
+            for level in range(project.overlap)
+        ]
+        question = min(filter(None, firsts), key=lambda first: first.position, default=None)
+    if question is not None:
+        hold(session, question.id, user_id)
     return question
+
+
+def _free_for(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """The person has no trace of the question, and others neither fill it nor are about to."""
+    answered = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
+    other = aliased(Assignment)
+    others = select(func.count(other.id)).where(
+        other.question_id == Question.id, other.user_id != user_id, other.state == "open", other.until > now()
+    )
+    return ~answered.exists(), Question.completed + others.scalar_subquery() < project.overlap
 
 
 def skip(session: Session, question_id: UUID, user_id: UUID, reason: str) -> None:
     """Leave the question to others; a draft without steps goes, one with steps is kept for a later return."""
     if not reason.strip():
         raise Conflict("say in a few words why the question is skipped; the reason helps whoever wrote it")
-    place = session.scalar(
-        select(Assignment).where(Assignment.question_id == question_id, Assignment.user_id == user_id)
-    )
-    if place is None:
-        place = Assignment(question_id=question_id, user_id=user_id)
-        session.add(place)
+    place = hold(session, question_id, user_id)
     place.state, place.reason, place.until = "skipped", reason.strip(), None
     empty = [
         trace.id
@@ -148,12 +140,9 @@ def skipped(session: Session, project_id: UUID, user_id: UUID) -> list[tuple[Que
 
 def unskip(session: Session, question_id: UUID, user_id: UUID) -> None:
     """Take a skipped question back."""
-    place = session.scalar(
-        select(Assignment).where(Assignment.question_id == question_id, Assignment.user_id == user_id)
-    )
+    place = assignment(session, question_id, user_id)
     if place is not None and place.state == "skipped":
-        place.state, place.reason, place.until = "open", None, now() + RESERVED_FOR
-        session.flush()
+        hold(session, question_id, user_id)
 
 
 def progress(session: Session, project_id: UUID, user_id: UUID) -> Progress:
@@ -164,14 +153,15 @@ def progress(session: Session, project_id: UUID, user_id: UUID) -> Progress:
         .join(Project, Project.id == Question.project_id)
         .where(Question.project_id == project_id)
     ).one()
-    states = dict(
-        session.execute(
-            select(Assignment.state, func.count())
-            .join(Question, Question.id == Assignment.question_id)
-            .where(Assignment.user_id == user_id, Question.project_id == project_id)
-            .group_by(Assignment.state)
-        )
-        .tuples()
-        .all()
+    mine = session.scalar(
+        standing()
+        .join(Question, Question.id == Trace.question_id)
+        .where(Trace.author_id == user_id, Question.project_id == project_id)
+        .with_only_columns(func.count(Trace.question_id.distinct()))
     )
-    return Progress(done=done, total=total, mine=states.get("done", 0), skipped=states.get("skipped", 0))
+    skipped_ones = session.scalar(
+        select(func.count(Assignment.id))
+        .join(Question, Question.id == Assignment.question_id)
+        .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
+    )
+    return Progress(done=done, total=total, mine=mine or 0, skipped=skipped_ones or 0)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
-from sqlalchemy.orm.attributes import flag_modified
 
+from db.assignments import count_completed, finish, hold
 from db.database import Conflict, Missing
-from db.models import Assignment, Draft, Edit, Question, Step, Trace, now
+from db.models import Draft, Edit, Question, Step, Trace, now
+from db.versions import draft_trace, find_step, find_trace, keep_edit, touch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,10 @@ class Answers:
 
 
 def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
-    """The author's draft for that question; a new one if there is none."""
+    """The author's draft for that question; a new one if there is none. The question is held for the author."""
+    if session.get(Question, question_id, with_for_update=True) is None:
+        raise Missing(f"there is no question {question_id} here; go back to the queue")
+    hold(session, question_id, author_id)
     found = session.scalar(
         select(Trace)
         .where(Trace.question_id == question_id, Trace.author_id == author_id, Trace.status == "draft")
@@ -64,13 +68,12 @@ def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
     return found
 
 
-def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int) -> Step:
+def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
     """Write the step before its tool runs, so that a crash shows what was tried; the draft is used up."""
-    trace = draft_trace(session, trace_id, seen)
-    last = session.scalar(select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None)))
+    trace = draft_trace(session, trace_id, seen, by)
     step = Step(
         trace_id=trace_id,
-        position=(last or 0) + 1,
+        position=_last_position(session, trace_id) + 1,
         thought=new.thought,
         tool=new.tool,
         arguments=new.arguments,
@@ -80,6 +83,8 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int) -> 
         finished_at=now() if new.tool is None else None,
     )
     session.add(step)
+    if trace.author_id is not None:
+        hold(session, trace.question_id, trace.author_id)
     _use_up_draft(session, trace_id)
     touch(trace)
     session.flush()
@@ -88,23 +93,28 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int) -> 
 
 def complete_step(session: Session, step_id: UUID, observed: Observed) -> Step:
     """Write what the tool gave; a step is completed once."""
-    step = _step(session, step_id)
+    step = find_step(session, step_id)
+    trace = find_trace(session, step.trace_id)
+    if trace.status != "draft":
+        raise Conflict(f"this trace is {trace.status} already; the observation of step {step.position} came too late")
     if step.finished_at is not None or step.removed_at is not None:
         raise Conflict(f"step {step.position} is finished or removed already; look at the newer state")
     step.observation, step.data = observed.text, observed.data
     step.error, step.latency = observed.error, observed.latency
     step.finished_at = now()
-    touch(_trace(session, step.trace_id))
+    touch(trace)
     session.flush()
     return step
 
 
 def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
     """Make the last step ready to be completed anew with its own arguments; what it had observed is kept as an Edit."""
-    step = _last_step(session, step_id, seen)
-    before: dict[str, Any] = {"observation": step.observation, "data": step.data, "error": step.error}
-    before |= {"rating": step.rating, "latency": step.latency}
-    _keep(session, step, "run again", before, by)
+    step = _last_step(session, step_id, seen, by)
+    before: dict[str, Any] = {
+        name: getattr(step, name) for name in ("observation", "data", "error", "rating", "latency")
+    }
+    before["started_at"] = step.started_at.isoformat()
+    keep_edit(session, step, "run again", before, by)
     step.observation = step.data = step.error = step.rating = step.latency = None
     step.started_at, step.finished_at = now(), None
     session.flush()
@@ -113,23 +123,24 @@ def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Ste
 
 def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by: UUID) -> Step:
     """Replace the step's thought."""
-    step = _step(session, step_id)
-    touch(draft_trace(session, step.trace_id, seen))
+    step = find_step(session, step_id)
+    trace = draft_trace(session, step.trace_id, seen, by)
     if thought != step.thought:
-        _keep(session, step, "thought", {"thought": step.thought}, by)
+        keep_edit(session, step, "thought", {"thought": step.thought}, by)
         step.thought = thought
-    session.flush()
+        touch(trace)
+        session.flush()
     return step
 
 
 def rate(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -> Step:
     """Rate the step's observation from 1 to 5."""
-    step = _step(session, step_id)
-    touch(draft_trace(session, step.trace_id, seen))
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
+    step = find_step(session, step_id)
+    touch(draft_trace(session, step.trace_id, seen, by))
     if step.rating is not None:
-        _keep(session, step, "rating", {"rating": step.rating}, by)
+        keep_edit(session, step, "rating", {"rating": step.rating}, by)
     step.rating = rating
     session.flush()
     return step
@@ -137,13 +148,13 @@ def rate(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -
 
 def undo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
     """Take the last step back; it is kept and can be brought back until another one is written."""
-    trace = draft_trace(session, trace_id, seen)
+    trace = draft_trace(session, trace_id, seen, by)
     step = session.scalar(
         select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None)).order_by(Step.position.desc()).limit(1)
     )
     if step is None:
         raise Missing("there is no step to undo")
-    _keep(session, step, "undo", {"removed_at": None}, by)
+    keep_edit(session, step, "undo", {"removed_at": None}, by)
     step.removed_at = now()
     touch(trace)
     session.flush()
@@ -152,11 +163,11 @@ def undo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
 
 def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
     """Bring back the step that was undone last, if nothing was written in its place."""
-    trace = draft_trace(session, trace_id, seen)
+    trace = draft_trace(session, trace_id, seen, by)
     step = undone_step(session, trace_id)
     if step is None:
         raise Missing("there is no undone step to bring back")
-    _keep(session, step, "redo", {"removed_at": step.removed_at.isoformat() if step.removed_at else None}, by)
+    keep_edit(session, step, "redo", {"removed_at": step.removed_at.isoformat() if step.removed_at else None}, by)
     step.removed_at = None
     touch(trace)
     session.flush()
@@ -165,15 +176,14 @@ def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
 
 def undone_step(session: Session, trace_id: UUID) -> Step | None:
     """The step that redo would bring back."""
-    last = (
-        session.scalar(select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))) or 0
-    )
-    newest = session.scalar(
-        select(func.max(Step.started_at)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))
-    )
+    last, newest = session.execute(
+        select(func.max(Step.position), func.max(Step.started_at)).where(
+            Step.trace_id == trace_id, Step.removed_at.is_(None)
+        )
+    ).one()
     step = session.scalar(
         select(Step)
-        .where(Step.trace_id == trace_id, Step.removed_at.is_not(None), Step.position == last + 1)
+        .where(Step.trace_id == trace_id, Step.removed_at.is_not(None), Step.position == (last or 0) + 1)
         .order_by(Step.removed_at.desc())
         .limit(1)
     )
@@ -182,7 +192,7 @@ def undone_step(session: Session, trace_id: UUID) -> Step | None:
 
 def submit(session: Session, trace_id: UUID, answers: Answers, *, seen: int, by: UUID) -> Trace:
     """Hand the trace in: its answers are set, its times summed, its question counted and the author's place freed."""
-    trace = draft_trace(session, trace_id, seen)
+    trace = draft_trace(session, trace_id, seen, by)
     if not answers.final_answer.strip():
         raise Conflict("the final answer is empty; write it, or what could not be found, then submit")
     steps = list(session.scalars(select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None))))
@@ -197,71 +207,23 @@ def submit(session: Session, trace_id: UUID, answers: Answers, *, seen: int, by:
     trace.active_seconds = sum(measured) if measured else None
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}, editor_id=by))
     _use_up_draft(session, trace_id)
-    place = session.scalar(
-        select(Assignment).where(Assignment.question_id == trace.question_id, Assignment.user_id == trace.author_id)
-    )
-    if place is not None:
-        place.state, place.until = "done", None
     session.flush()
+    if trace.author_id is not None:
+        finish(session, trace.question_id, trace.author_id)
     count_completed(session, trace.question_id)
     return trace
 
 
-def count_completed(session: Session, question_id: UUID) -> None:
-    """Write anew how many people's traces of the question stand, which the queue goes by."""
-    question = session.get_one(Question, question_id)
-    question.completed = (
-        session.scalar(
-            select(func.count())
-            .select_from(Trace)
-            .where(
-                Trace.question_id == question_id,
-                Trace.status.in_(("submitted", "approved")),
-                Trace.author_id.is_not(None),
-            )
-        )
-        or 0
+def _last_position(session: Session, trace_id: UUID) -> int:
+    return (
+        session.scalar(select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))) or 0
     )
-    session.flush()
 
 
-def draft_trace(session: Session, trace_id: UUID, seen: int) -> Trace:
-    """The trace if it is a draft of the version that the caller saw; Conflict otherwise."""
-    trace = _trace(session, trace_id)
-    if trace.status != "draft":
-        raise Conflict(f"this trace is {trace.status} and cannot be changed any more; fork it to go on from it")
-    if trace.version != seen:
-        raise Conflict(
-            "this trace was changed in another tab since this page was drawn; nothing was overwritten and what you "
-            "typed is still here. Look at the newer state, then do it again"
-        )
-    return trace
-
-
-def touch(trace: Trace) -> None:
-    """Count a change of the trace's steps as a change of the trace."""
-    flag_modified(trace, "status")
-
-
-def _trace(session: Session, trace_id: UUID) -> Trace:
-    trace = session.get(Trace, trace_id)
-    if trace is None:
-        raise Missing(f"there is no trace {trace_id}; it may be in another database")
-    return trace
-
-
-def _step(session: Session, step_id: UUID) -> Step:
-    step = session.get(Step, step_id)
-    if step is None:
-        raise Missing(f"there is no step {step_id}; look at the newer state")
-    return step
-
-
-def _last_step(session: Session, step_id: UUID, seen: int) -> Step:
-    step = _step(session, step_id)
-    trace = draft_trace(session, step.trace_id, seen)
-    later = select(func.count()).select_from(Step)
-    if session.scalar(later.where(Step.trace_id == trace.id, Step.position > step.position, Step.removed_at.is_(None))):
+def _last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Step:
+    step = find_step(session, step_id)
+    trace = draft_trace(session, step.trace_id, seen, by)
+    if step.removed_at is not None or step.position != _last_position(session, trace.id):
         raise Conflict(f"step {step.position} has later steps that rest on it; fork from it to run it again")
     if step.tool is None:
         raise Conflict(f"step {step.position} has no tool to run")
@@ -269,11 +231,5 @@ def _last_step(session: Session, step_id: UUID, seen: int) -> Step:
     return step
 
 
-def _keep(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:
-    session.add(Edit(trace_id=step.trace_id, step_id=step.id, action=action, before=before, editor_id=by))
-
-
 def _use_up_draft(session: Session, trace_id: UUID) -> None:
-    draft = session.get(Draft, trace_id)
-    if draft is not None:
-        session.delete(draft)
+    session.execute(delete(Draft).where(Draft.trace_id == trace_id))

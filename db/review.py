@@ -7,9 +7,10 @@ from uuid import UUID
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.orm import Session
 
-from db.database import Conflict, Missing
+from db.assignments import count_completed
+from db.database import Conflict
 from db.models import Edit, Judgement, Question, Step, Trace, User
-from db.recording import count_completed
+from db.versions import find_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,7 @@ def reject(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace
 
 
 def _decide(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
-    trace = session.get(Trace, trace_id)
-    if trace is None:
-        raise Missing(f"there is no trace {trace_id}; reload the list")
+    trace = find_trace(session, trace_id)
     if trace.status not in ("submitted", "approved", "rejected"):
         raise Conflict(f"this trace is {trace.status}; only what was submitted can be {status}")
     if trace.status == status:

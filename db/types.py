@@ -1,13 +1,18 @@
-"""Column types that behave alike on SQLite and PostgreSQL."""
+"""Column types that behave alike on SQLite and PostgreSQL, and give back exactly what they were given."""
 
+import json
+import re
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Text
+from sqlalchemy import JSON, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
+
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class UnstorableText(ValueError):
-    """A text holds a character that no database keeps exactly: a NUL or half of a surrogate pair."""
+    """A value holds what no database keeps exactly: a NUL, half of a surrogate pair, NaN, a key that is no text."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -41,10 +46,47 @@ class ExactText(TypeDecorator[str]):
         return value
 
 
+class ExactJson(TypeDecorator[Any]):
+    """JSON values that come back as they went in; what could not is refused before it is written."""
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        try:
+            _check_values(value)
+        except RecursionError as deep:
+            raise UnstorableText("the data is nested too deeply to be stored; flatten it") from deep
+        return value
+
+
+def as_json(value: Any) -> str:
+    """The text that a JSON column holds."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def check_storable(value: str) -> None:
     """Raise UnstorableText, naming the place, when `value` holds a NUL or an unpaired surrogate."""
-    for place, character in enumerate(value):
-        if character == "\x00" or "\ud800" <= character <= "\udfff":
-            raise UnstorableText(
-                f"the text has the character U+{ord(character):04X} at place {place}, which cannot be stored; remove it"
-            )
+    if found := UNSTORABLE.search(value):
+        raise UnstorableText(
+            f"the text has the character U+{ord(found.group()):04X} at place {found.start()}, which cannot be stored;"
+            " remove it"
+        )
+
+
+def _check_values(value: Any) -> None:
+    if isinstance(value, str):
+        check_storable(value)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise UnstorableText(f"the data has the key {key!r}, which is no text and would come back as one")
+            check_storable(key)
+            _check_values(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_values(inner)
+    elif isinstance(value, float) and value - value != 0:
+        raise UnstorableText(f"the data has the number {value}, which JSON does not know; leave it out")
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise UnstorableText(f"the data has a {type(value).__name__}, which is no JSON value; turn it into text first")

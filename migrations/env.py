@@ -1,13 +1,13 @@
-"""Runs the migrations on the engine that the caller hands over."""
+"""Runs the migrations on the connection that the caller hands over, in the caller's transaction."""
 
 from alembic import context
-from sqlalchemy import Engine
 
 from db.models import Base
 
-engine: Engine = context.config.attributes["engine"]
-with engine.connect() as connection:
-    context.configure(connection=connection, target_metadata=Base.metadata, render_as_batch=True, compare_type=True)
-    with context.begin_transaction():
-        context.run_migrations()
-    connection.commit()
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    render_as_batch=True,
+    compare_type=True,
+)
+context.run_migrations()

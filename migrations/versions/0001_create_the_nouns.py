@@ -125,6 +125,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("trace", schema=None) as batch_op:
         batch_op.create_index("ix_trace_author", ["author_id", "status", "started_at"], unique=False)
+        batch_op.create_index("ix_trace_parent", ["parent_id"], unique=False)
         batch_op.create_index("ix_trace_question", ["question_id", "status"], unique=False)
         batch_op.create_index("ix_trace_status", ["status", "submitted_at", "id"], unique=False)
 
@@ -192,6 +193,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_step")),
     )
     with op.batch_alter_table("step", schema=None) as batch_op:
+        batch_op.create_index("ix_step_trace", ["trace_id", "removed_at", "rating"], unique=False)
         batch_op.create_index(
             "ux_step_position",
             ["trace_id", "position"],
@@ -229,6 +231,7 @@ def downgrade() -> None:
             sqlite_where=sa.text("removed_at is null"),
             postgresql_where=sa.text("removed_at is null"),
         )
+        batch_op.drop_index("ix_step_trace")
 
     op.drop_table("step")
     with op.batch_alter_table("library_item", schema=None) as batch_op:
@@ -243,6 +246,7 @@ def downgrade() -> None:
     with op.batch_alter_table("trace", schema=None) as batch_op:
         batch_op.drop_index("ix_trace_status")
         batch_op.drop_index("ix_trace_question")
+        batch_op.drop_index("ix_trace_parent")
         batch_op.drop_index("ix_trace_author")
 
     op.drop_table("trace")

@@ -1,0 +1,137 @@
+"""How fast the store answers when it is large: 100,000 traces of 1,000,000 steps, asked for as the pages do."""
+
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from db import projects, queue, reading, review
+from db.bulk import insert_rows, values
+from db.database import Database
+from db.models import Project, Question, Step, Trace
+from db.schema import upgrade
+
+QUESTIONS, STEPS, PEOPLE, REPEATS, BATCH = 100_000, 10, 50, 20, 2_000
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STATUSES = ("approved", "submitted", "approved", "rejected", "approved", "submitted", "failed", "approved")
+OBSERVATION = (
+    "The quay was built in 1824 and rebuilt after the flood; its architect is buried in the chapel above it. " * 4
+)
+STEP = values(
+    Step(
+        trace_id=UUID(int=0),
+        position=0,
+        thought="I need to know who built it.",
+        tool="read",
+        arguments={"title": "The quay", "question": "Who built it?"},
+        origins={"title": {"from": "step", "step": 1, "pointer": "/hits/0/title"}},
+        observation=OBSERVATION,
+        data={"hits": [{"title": "The quay", "snippet": OBSERVATION}]},
+        latency=0.02,
+        finished_at=START,
+    )
+)
+
+
+def lines(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
+    """Fill a store and time what the Annotate and Review pages ask of it."""
+    del data  # nothing real is needed: only the size counts
+    database = Database(f"sqlite:///{home / 'scale.db'}")
+    upgrade(database)
+    started = time.perf_counter()
+    project_id, people, traces = fill(database, QUESTIONS, STEPS)
+    size = f"{QUESTIONS:,} traces, {QUESTIONS * STEPS:,} steps"
+    yield _line("store_fill", size, time.perf_counter() - started, "s", "bulk inserts")
+    for name, act in acts(database, project_id, people, traces).items():
+        times = [_timed(act, number) for number in range(REPEATS)]
+        note = f"median of {REPEATS}, worst {max(times):.1f} ms"
+        yield _line(name, size, statistics.median(times), "ms", note)
+    database.close()
+
+
+def acts(
+    database: Database, project_id: UUID, people: list[UUID], traces: list[UUID]
+) -> dict[str, Callable[[int], Any]]:
+    """What is timed; each takes the number of its repetition, so that no two ask for the same."""
+
+    def open_queue(number: int) -> None:
+        person = people[number % PEOPLE]
+        with database.begin() as session:
+            queue.drafts(session, project_id, person)
+            queue.returned(session, project_id, person)
+            queue.next_question(session, project_id, person)
+            queue.progress(session, project_id, person)
+
+    def open_review(number: int) -> None:
+        with database.read() as session:
+            review.counts(session, project_id)
+            page = review.to_review(session, project_id, limit=25)
+            for _ in range(number % 3):
+                page = review.to_review(session, project_id, limit=25, after=page.after)
+
+    def open_one(number: int) -> None:
+        with database.read() as session:
+            reading.open_trace(session, traces[number * len(traces) // REPEATS])
+
+    return {"store_queue": open_queue, "store_review": open_review, "store_open_trace": open_one}
+
+
+def fill(database: Database, count: int, steps: int) -> tuple[UUID, list[UUID], list[UUID]]:
+    """One project whose every second question has two traces; gives its key, the people's and the traces'."""
+    with database.begin() as session:
+        people = [projects.get_or_create_user(session, f"annotator {n}").id for n in range(PEOPLE)]
+        project = projects.create_project(session, "scale", "none")
+    traces: list[UUID] = []
+    for first in range(0, count, BATCH):
+        with database.begin() as session:
+            rows = [question_row(project, n) for n in range(first, first + BATCH)]
+            insert_rows(session, Question, rows)
+            made = [trace_row(rows[n // 2 * 2]["id"], people, first + n) for n in range(BATCH)]
+            insert_rows(session, Trace, made)
+            insert_rows(session, Step, [step_row(trace["id"], n) for trace in made for n in range(1, steps + 1)])
+            traces += [trace["id"] for trace in made]
+    return project.id, people, traces
+
+
+def question_row(project: Project, number: int) -> dict[str, Any]:
+    """A question; every second one is done."""
+    text = f"Who is buried in the chapel above quay number {number}?"
+    return values(Question(project_id=project.id, position=number + 1, text=text, completed=1 - number % 2))
+
+
+def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, Any]:
+    """A trace that was handed in, by the next person in turn; one in 2,000 is a draft still."""
+    status = "draft" if number % 2_000 == 0 else STATUSES[number % len(STATUSES)]
+    handed_in = START + timedelta(seconds=number)
+    return values(
+        Trace(
+            question_id=question_id,
+            author_id=people[number % PEOPLE],
+            status=status,
+            final_answer="its architect",
+            started_at=handed_in - timedelta(minutes=5),
+            submitted_at=None if status == "draft" else handed_in,
+        )
+    )
+
+
+def step_row(trace_id: UUID, position: int) -> dict[str, Any]:
+    """A step of usual length."""
+    return {**STEP, "id": uuid7(), "trace_id": trace_id, "position": position, "rating": position % 5 + 1}
+
+
+def _timed(act: Callable[[int], Any], number: int) -> float:
+    started = time.perf_counter()
+    act(number)
+    return (time.perf_counter() - started) * 1000
+
+
+def _line(name: str, size: str, value: float, unit: str, note: str) -> dict[str, Any]:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"name": name, "size": size, "value": round(value, 2), "unit": unit, "peak_mb": round(peak), "note": note}
