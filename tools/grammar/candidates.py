@@ -7,7 +7,7 @@ from itertools import permutations
 
 from tools.grammar.anchors import Anchor, find_anchors
 from tools.grammar.lexicon import Lexicon
-from tools.grammar.parse import Question, Value, parse
+from tools.grammar.parse import Leg, Question, Value, parse
 from tools.grammar.paths import Hop, Path
 from tools.grammar.queries import Composer, Draft
 from tools.grammar.scan import Mention
@@ -43,7 +43,7 @@ def find_candidates(graph: GraphSource, text: str, entities: Sequence[Entity], g
     anchors += [Anchor(entity, length, length) for entity in unnamed]
     question = parse(text, anchors, lexicon)
     found: dict[str, tuple[Draft, bool]] = {}
-    for tier in (_as_read, _reordered, lambda q: _guessed(q, guess)):
+    for tier in (_as_read, _reordered, lambda q: _guessed(q, guess), _without_unknown):
         drafts = _cheapest(tier(question), lexicon)
         new = [draft for draft in drafts if draft.sparql not in found]
         proven = _proven(graph, new[:1]) or _proven(graph, new)
@@ -99,17 +99,26 @@ def _guessed(question: Question, guess: Guess) -> Iterator[tuple[Question, float
     """The question with its unknown words read by likeness of meaning."""
     if not question.legs:
         return
-    legs = tuple(replace(leg, chain=tuple(_with_guess(m, guess) for m in leg.chain)) for leg in question.legs)
-    if any(not mention.paths for leg in question.legs for mention in leg.chain):
-        yield replace(question, legs=legs), 0.0
+    if any(not mention.paths for mention in _mentions(question)):
+        yield replace(question, legs=_each(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))), 0.0
     elif question.unexplained:
-        word = Mention(-2, -2, guess(question.unexplained), question.unexplained)
+        legs, word = question.legs, Mention(-2, -2, guess(question.unexplained), question.unexplained)
         yield replace(question, legs=tuple(replace(leg, asked=(*leg.asked, word)) for leg in legs)), PARTIAL
         yield replace(question, legs=tuple(replace(leg, asked=(word,)) for leg in legs)), PARTIAL
 
 
-def _with_guess(mention: Mention, guess: Guess) -> Mention:
-    return mention if mention.paths else replace(mention, paths=guess(mention.text))
+def _without_unknown(question: Question) -> Iterator[tuple[Question, float]]:
+    """What is left of the question without the words that nothing explains."""
+    yield replace(question, legs=_each(question, lambda mention: mention if mention.paths else None)), IGNORED
+
+
+def _each(question: Question, change: Callable[[Mention], Mention | None]) -> tuple[Leg, ...]:
+    """The legs with every mention of a relation changed, or left out for None."""
+
+    def changed(mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
+        return tuple(new for mention in mentions if (new := change(mention)) is not None)
+
+    return tuple(replace(leg, chain=changed(leg.chain), asked=changed(leg.asked)) for leg in question.legs)
 
 
 # From readings to drafts.

@@ -95,7 +95,7 @@ _SIGNS = {
         "what country",
     ),
     "when": ("when", "what year", "which year", "what date", "which date", "what day"),
-    "why": ("why", "how did", "what cause", "of what"),
+    "why": ("why", "how", "what cause", "of what"),
     "who": ("who", "whom"),
 }
 
@@ -206,15 +206,20 @@ class Scan:
             place = mention.end if mention else place + 1
 
     def _mention_at(self, start: int) -> Mention | None:
+        """The longest phrase from there that is a relation of the graph, else one that English knows for a relation."""
+        missing = None
         for end in range(min(len(self.words), start + self.lexicon.longest), start, -1):
-            if any(self.covered(place) or place in self._than_at for place in range(start, end)):
-                continue
             whole = tuple(self.between(start, end))
+            taken = any(self.covered(place) or place in self._than_at for place in range(start, end))
+            if taken or self._helps(whole, end):
+                continue
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
-                paths = () if self._helps(whole, end) else self._paths(form)
-                if paths:
+                if paths := self._paths(form):
                     return Mention(start, end, paths, " ".join(whole))
-        return None
+                if missing is None and form in english().words:
+                    named = english().words[form].paths(self._asked)[0]
+                    missing = Mention(start, end, (), named if named.replace(" ", "").isalpha() else " ".join(whole))
+        return missing
 
     def _paths(self, form: tuple[str, ...]) -> tuple[Path, ...]:
         """What the words may mean; without a question word a verb may also ask for a place ("was Ada born in ...")."""
