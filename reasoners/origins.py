@@ -54,8 +54,8 @@ def _walk(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
             else:
                 yield from _walk(inner, place)
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _walk(inner, f"{pointer}/{place}")
+        for number, inner in enumerate(value):
+            yield from _walk(inner, f"{pointer}/{number}")
 
 
 def trace_origin(value: str | Sequence[str], question: str, known: Sequence[Known]) -> Origin:
@@ -86,7 +86,7 @@ def _parts(value: str, question: str, known: Sequence[Known]) -> list[dict[str, 
     for candidate in sorted(known, key=lambda k: -len(k.text)):
         if len(candidate.text) >= SHORTEST_PART and len(candidate.text) < len(value):
             pattern = rf"(?<!\w){re.escape(candidate.text)}(?!\w)"
-            _take(taken, pattern, value, lambda match, origin=candidate.origin: origin)  # type: ignore[misc]
+            _take(taken, pattern, value, lambda match, origin=candidate.origin: origin)
     capitalised = r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*"
     _take(taken, capitalised, value, lambda match: _question_origin(match.group(), question))
     return sorted(taken, key=lambda part: int(part["start"]))

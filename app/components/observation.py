@@ -1,6 +1,7 @@
 """How an observation is drawn: a tool's data becomes a view that the notebook knows."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from db.models import Step
@@ -71,7 +72,7 @@ def _names(sentence: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _entities(field: str) -> Any:
+def _entities(field: str) -> Callable[[View], View]:
     def draw(data: View) -> View:
         return {"kind": "entities", "entities": [{**e, "pointer": f"/{field}/{i}"} for i, e in enumerate(data[field])]}
 
@@ -110,7 +111,7 @@ def _cell(cell: View, pointer: str) -> View:
     }
 
 
-_VIEWS = {
+_VIEWS: dict[str, Callable[[View], View]] = {
     "hits": _hits,
     "sentences": _article,
     "entities": _entities("entities"),

@@ -1,6 +1,7 @@
 """Which question is on the page: the project, the person's queue, skip, guidelines, progress."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from uuid import UUID
 
 import streamlit as st
@@ -149,16 +150,16 @@ def _show_queue(project: Project, person: User) -> None:
     if not mine and not back and not left:
         st.caption("No drafts, nothing returned, nothing skipped.")
     for item in back:
-        _entry("Fix", item.question.text, f"Returned: {item.comment}", lambda i=item: _fix(i.trace.id, person.id))
+        _entry("Fix", item.question.text, f"Returned: {item.comment}", partial(_fix, item.trace.id, person.id))
     for item in mine:
         _entry(
             "Go on",
             item.question.text,
             f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC",
-            lambda i=item: i.trace.id,
+            partial(_same, item.trace.id),
         )
     for question, reason in left:
-        _entry("Take back", question.text, f"Skipped: {reason}", lambda q=question: _take_back(q.id, person.id))
+        _entry("Take back", question.text, f"Skipped: {reason}", partial(_take_back, question.id, person.id))
 
 
 def _entry(act: str, question: str, note: str, find: Callable[[], UUID]) -> None:
@@ -167,6 +168,10 @@ def _entry(act: str, question: str, note: str, find: Callable[[], UUID]) -> None
         if st.button(act, key=f"{act}_{note}_{question}"):
             st.query_params["trace"] = str(find())
             st.rerun()
+
+
+def _same(trace_id: UUID) -> UUID:
+    return trace_id
 
 
 def _fix(trace_id: UUID, person_id: UUID) -> UUID:

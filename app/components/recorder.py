@@ -1,5 +1,6 @@
 """What a person does to a trace on the page, each act one transaction, a failure one sentence where the work is."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,18 +18,13 @@ from db.record import TraceRecord
 from reasoners.origins import known_values, trace_origin
 from tools.registry import TOOLS
 from tools.tool import Tool
+from worlds.folder import WorldError
 from worlds.source import SourceError
 
 IDLE = timedelta(seconds=30)
-
-
-@contextmanager
-def acting() -> Iterator[None]:
-    """Turn a failure of the store or a source into a notice on the page; what was typed stays."""
-    try:
-        yield
-    except (StoreError, SourceError) as failed:
-        st.session_state["notice"] = str(failed)
+LOOK_SECONDS = 1.5
+NEVER_SEEN = 0
+CHANGED = "This trace was changed in another tab; the page shows the newer state now, and what you typed is still here."
 
 
 class Recorder:
@@ -38,12 +34,38 @@ class Recorder:
         self.record = record
         self.person = person
         self.draft = draft
-        self.seen = record.trace.version
+        self._seen = f"seen_{record.trace.id.hex}"
+        self._moved = f"moved_{record.trace.id.hex}"
+
+    def look(self) -> None:
+        """Remember which version the page shows; say so when it is not the one that this tab left."""
+        shown, now_shown = st.session_state.get(self._seen), self.record.trace.version
+        if shown is not None and shown != now_shown:
+            st.session_state["notice"] = CHANGED
+            st.session_state[self._moved] = time.monotonic()
+        st.session_state[self._seen] = now_shown
+
+    @property
+    def seen(self) -> int:
+        """The version that the person has looked at; none right after it has changed under their hands."""
+        if time.monotonic() - st.session_state.get(self._moved, -LOOK_SECONDS) < LOOK_SECONDS:
+            return NEVER_SEEN
+        return int(st.session_state[self._seen])
+
+    @contextmanager
+    def _acting(self) -> Iterator[None]:
+        """One act: its change of the version is this tab's own; a failure becomes a notice and what was typed stays."""
+        try:
+            yield
+        except (StoreError, SourceError, WorldError) as failed:
+            st.session_state["notice"] = str(failed)
+        else:
+            st.session_state.pop(self._seen, None)
 
     def run_step(self, composer: Composer) -> None:
         """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
         new = self._new_step(composer)
-        with acting():
+        with self._acting():
             with database().begin() as session:
                 step = recording.begin_step(session, self.record.trace.id, new, seen=self.seen)
             composer.next_slot()
@@ -96,31 +118,33 @@ class Recorder:
             answer_graph=fields.get("answer_graph", "").strip() or None,
             final_thought=fields.get("final_thought", "").strip() or None,
         )
-        with acting(), database().begin() as session:
+        done = False
+        with self._acting(), database().begin() as session:
             recording.submit(session, self.record.trace.id, answers, seen=self.seen, by=self.person.id)
-            return True
-        return False
+            done = True
+        return done
 
     def undo(self) -> None:
         """Take the last step back."""
-        with acting(), database().begin() as session:
+        with self._acting(), database().begin() as session:
             recording.undo_step(session, self.record.trace.id, seen=self.seen, by=self.person.id)
 
     def redo(self) -> None:
         """Bring the step that was taken back last back again."""
-        with acting(), database().begin() as session:
+        with self._acting(), database().begin() as session:
             recording.redo_step(session, self.record.trace.id, seen=self.seen, by=self.person.id)
 
     def edit_thought(self, step: Step, thought: str) -> None:
         """Replace a step's thought."""
-        with acting(), database().begin() as session:
+        with self._acting(), database().begin() as session:
             recording.edit_thought(session, step.id, thought, seen=self.seen, by=self.person.id)
 
     def fork(self, position: int) -> UUID | None:
         """A new draft that keeps the steps up to that one."""
-        with acting(), database().begin() as session:
-            return forking.fork(session, self.record.trace.id, position, self.person.id).id
-        return None
+        forked = None
+        with self._acting(), database().begin() as session:
+            forked = forking.fork(session, self.record.trace.id, position, self.person.id).id
+        return forked
 
     def act(self, composer: Composer, what: dict[str, Any]) -> None:
         """Do what was clicked in the notebook."""
@@ -143,11 +167,11 @@ class Recorder:
             st.session_state["notice"] = refused
 
     def _rate(self, step: Step, rating: int) -> None:
-        with acting(), database().begin() as session:
+        with self._acting(), database().begin() as session:
             recording.rate(session, step.id, rating, seen=self.seen, by=self.person.id)
 
     def _again(self, step: Step) -> None:
-        with acting():
+        with self._acting():
             if step.tool not in TOOLS:
                 st.session_state["notice"] = (
                     f"The tool {step.tool} is not installed here, so the step cannot be run again."

@@ -38,6 +38,7 @@ def workbench(trace_id: UUID) -> None:
     offered = [TOOLS[name] for name in record.project.tools or TOOLS if name in TOOLS]
     composer = Composer(record, tuple(offered))
     recorder = Recorder(record, person, draft)
+    recorder.look()
     editable = record.trace.status == "draft" and record.trace.author_id == person.id
     with st.container(key="bench"):
         left, right = st.columns([1.2, 1], gap="medium")

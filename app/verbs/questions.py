@@ -18,7 +18,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("import")
-def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
+def import_(  # noqa: PLR0913 - every option of the verb is one parameter
     file: Path,
     project: Project,
     world: Annotated[str | None, typer.Option(help="The world that a new project is over.")] = None,

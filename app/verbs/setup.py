@@ -28,4 +28,4 @@ def prepare() -> None:
 
 
 def make_default_world(folder: object) -> None:
-    raise NotImplementedError
+    progress("...")

@@ -56,7 +56,7 @@ def _record(record: dict[str, Any], file: Path, line: int) -> QuestionRecord:
     source = next((field for field in ID_NAMES if isinstance(record.get(field), str | int)), None)
     given = next((field for field in ANSWER_NAMES if record.get(field) is not None), None)
     taken |= {field for field in (source, given) if field}
-    own: dict[str, str] = {}
+    own: dict[str, Any] = {}
     for field in OWN_NAMES:
         if record.get(field) is not None:
             own[field] = text_field(record, field, file, line)

@@ -35,10 +35,9 @@ class Showhow:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         started = time.perf_counter()
-        log = (self.home / "server.log").open("ab")
-        self._process = subprocess.Popen(
-            [SHOWHOW, "run", "--port", str(self.port)], env=self.environment, stdout=log, stderr=log, cwd=self.home
-        )
+        command = [SHOWHOW, "run", "--port", str(self.port)]
+        with (self.home / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.home)
         while time.perf_counter() - started < 60:
             try:
                 with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as reply:  # noqa: S310 - our own server

@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
@@ -153,7 +154,8 @@ def test_two_tabs_on_one_trace_do_not_overwrite_each_other(context: BrowserConte
     expect(two.page.get_by_text("changed in another tab")).to_be_visible()
     expect(two.steps).to_have_count(1)
     expect(two.thought).to_have_value("from the second tab")
-    two.settle()
+    # A person looks at the newer state before doing it again; what comes within the blink of an eye is refused.
+    two.page.wait_for_timeout(1600)
     two.run()
     expect(two.steps).to_have_count(2)
     expect(two.steps.first).to_contain_text("from the first tab")
@@ -171,7 +173,9 @@ def test_text_from_a_world_is_never_markup(page: Page, real: Showhow):
     assert "broken" not in page.title()
     dan.choose("Alt+2")
     dan.value(step, HOSTILE[0]["title"])
-    expect(dan.run()).to_contain_text("<b>mark-up</b> & **stars** in it. 😀")
+    article = dan.run()
+    expect(article).to_contain_text("<b>mark-up</b> & **stars** in it.")
+    expect(article).to_contain_text("😀")
 
 
 def test_a_thought_of_a_megabyte_is_kept_exactly_and_the_page_lives(page: Page, real: Showhow, tmp_path: Path):
@@ -211,10 +215,8 @@ def test_an_empty_form_is_refused_where_it_stands(page: Page, real: Showhow):
 
 def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):
     ida = Annotator(page, real.url, "ida", "2Wiki")
-    shown = page.eval_on_selector_all(
-        "button", "all => all.map(b => [...b.querySelectorAll('kbd, [class*=hortcut]')].map(k => k.textContent).join(''))"
-    )
-    keys = [key for key in shown if "+" in key]
+    shown = page.locator("button:visible").all_inner_texts()
+    keys = [found.group() for text in shown if (found := re.search(r"(?:Ctrl|Alt) \+ .*", text))]
     assert len(keys) >= 9
     assert len(set(keys)) == len(keys), keys
     page.evaluate("document.activeElement.blur()")

@@ -4,7 +4,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from worlds.folder import WorldError
 
@@ -21,7 +21,7 @@ class MalformedFile(WorldError):
         self.file, self.line, self.reason = file, line, reason
 
 
-def open_bytes(file: Path) -> IO[bytes]:
+def open_bytes(file: Path) -> BinaryIO | gzip.GzipFile:
     """The file's bytes, unpacked where its name ends in .gz."""
     try:
         if file.suffix == ".gz":
@@ -45,7 +45,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
                 yield number, text.rstrip("\r\n")
 
 
-def _next_line(stream: IO[bytes], file: Path, number: int) -> bytes:
+def _next_line(stream: BinaryIO | gzip.GzipFile, file: Path, number: int) -> bytes:
     try:
         raw = stream.readline(LONGEST_LINE + 1)
     except (OSError, EOFError) as broken:
