@@ -1,6 +1,8 @@
 """Opening traces: one with everything, or many one after the other."""
 
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import select
@@ -50,11 +52,34 @@ def open_trace(session: Session, trace_id: UUID) -> TraceRecord:
 
 def all_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
     """Every trace of that status and project, the oldest first, one in memory at a time."""
-    wanted = select(Trace.id).join(Question, Question.id == Trace.question_id)
-    if status is not None:
-        wanted = wanted.where(Trace.status == status)
-    if project is not None:
-        wanted = wanted.join(Project, Project.id == Question.project_id).where(Project.name == project)
+    wanted = _chosen(select(Trace.id), status, project)
     for trace_id in session.scalars(wanted.order_by(Trace.started_at, Trace.id)).all():
         yield open_trace(session, trace_id)
         session.expunge_all()
+
+
+class Listed(NamedTuple):
+    """A trace in a few words."""
+
+    id: UUID
+    status: str
+    started_at: datetime
+    project: str
+    question: str
+    final_answer: str | None
+
+
+def list_traces(
+    session: Session, *, status: str | None = None, project: str | None = None, limit: int = 50
+) -> list[Listed]:
+    """The latest traces of that status and project."""
+    told = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
+    wanted = _chosen(told, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
+    return [Listed(*row) for row in session.execute(wanted)]
+
+
+def _chosen(wanted: Any, status: str | None, project: str | None) -> Any:
+    wanted = wanted.join(Question, Question.id == Trace.question_id).join(Project, Project.id == Question.project_id)
+    if status is not None:
+        wanted = wanted.where(Trace.status == status)
+    return wanted.where(Project.name == project) if project is not None else wanted

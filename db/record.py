@@ -1,9 +1,10 @@
 """A trace with everything that belongs to it, as it is read, exported and imported."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from db.models import Edit, Judgement, Project, Question, Run, Step, Trace
+from db.models import TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
 
 
 @dataclass(slots=True)
@@ -25,3 +26,32 @@ class TraceRecord:
     def author(self) -> str | None:
         """The name of the person who recorded it; None for a run."""
         return self.people.get(self.trace.author_id) if self.trace.author_id else None
+
+    def faults(self) -> Iterator[str]:
+        """What does not fit together in a record from elsewhere, a clause each."""
+        every = [*self.steps, *self.removed]
+        yield from self._wrong_values(every)
+        if self.question.project_id != self.project.id or self.trace.question_id != self.question.id:
+            yield "the trace, its question and its project do not belong together"
+        parts: list[Step | Edit | Judgement] = [*every, *self.edits, *self.judgements]
+        if any(part.trace_id != self.trace.id for part in parts):
+            yield "a step, edit or judgement belongs to another trace"
+        keys = {step.id for step in every}
+        pointed = {s.parent_id for s in every} | {e.step_id for e in self.edits}
+        if len(keys) != len(every) or not pointed - {None} <= keys:
+            yield "two steps have one key, or a step that is named is not there"
+        if [step.position for step in self.steps] != list(range(1, len(self.steps) + 1)):
+            yield "the steps are not numbered 1, 2, 3 ..."
+        if self.trace.run_id != (self.run.id if self.run else None):
+            yield "the trace names another run than the one that comes with it"
+        named = {self.trace.author_id, *(e.editor_id for e in self.edits), *(j.judge_id for j in self.judgements)}
+        if not named - {None} <= self.people.keys():
+            yield "a person has no name"
+
+    def _wrong_values(self, every: list[Step]) -> Iterator[str]:
+        if self.trace.status not in TRACE_STATUSES:
+            yield f"the status {self.trace.status!r} is none of {', '.join(TRACE_STATUSES)}"
+        if any(step.rating is not None and not 1 <= step.rating <= 5 for step in every):
+            yield "a rating is not between 1 and 5"
+        if any(step.removed_at is not None for step in self.steps) or any(s.removed_at is None for s in self.removed):
+            yield "a removed step stands among the others, or the other way round"

@@ -1,0 +1,185 @@
+"""`showhow traces import | export | list | show`."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+from uuid import UUID
+
+import typer
+
+from app.resources import database
+from app.verbs.output import CommandFailed, emit, progress
+from db.database import StoreError
+from db.merge import merge
+from db.models import TRACE_STATUSES
+from db.plain import to_plain
+from db.projects import project_by_name
+from db.reading import all_traces, list_traces, open_trace
+from db.record import TraceRecord
+from fewshot_library.formats import FORMATS, format_named, read_traces
+from fewshot_library.formats.format import FormatError, Refused
+
+app = typer.Typer(no_args_is_help=True, help="Import, export, list and show traces.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FormatName = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(FORMATS)}")]
+Status = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}")]
+ProjectName = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
+
+
+@app.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(help="The file to read.")],
+    *,
+    format_name: FormatName = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Take in the traces of a file; of a broken file nothing stays, and what is here is never overwritten."""
+    counted: Counter[str] = Counter()
+    refused: list[Refused] = []
+    differing: list[str] = []
+    number = 0
+    try:
+        with database().begin() as session:
+            for found in read_traces(file, format_name):
+                number += 1
+                if isinstance(found, Refused):
+                    refused.append(found)
+                    continue
+                outcome = merge(session, found)
+                counted[outcome] += 1
+                if outcome == "differs":
+                    differing.append(str(found.trace.id))
+    except FormatError as broken:
+        raise CommandFailed(f"{broken}; nothing of the file was imported") from broken
+    except StoreError as failed:
+        raise CommandFailed(f"{file}, record {number}: {failed}; nothing of the file was imported") from failed
+    value = {
+        **{name: counted[name] for name in ("added", "same", "differs")},
+        "refused": [{"place": each.place, "reason": each.reason} for each in refused],
+        "differing": differing,
+    }
+    emit(value, "\n".join(_report(counted, refused, differing)), as_json=as_json)
+
+
+def _report(counted: Counter[str], refused: list[Refused], differing: list[str]) -> Iterator[str]:
+    known = f"{counted['same']} already here, {counted['differs']} differ"
+    yield f"{counted['added']} added, {known}, {len(refused)} refused"
+    yield from (f"differs from the one here, which was kept: trace {trace_id}" for trace_id in differing)
+    yield from (f"refused: {each.place}: {each.reason}" for each in refused)
+
+
+@app.command("export")
+def export_file(
+    file: Annotated[Path, typer.Argument(help="The file to write; one that is there is replaced at the end.")],
+    *,
+    format_name: FormatName = "showhow",
+    status: Status = "approved",
+    project: ProjectName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write traces to a file and tell on stderr what the format could not keep."""
+    try:
+        chosen = format_named(format_name)
+    except FormatError as unknown:
+        raise CommandFailed(str(unknown)) from unknown
+    if chosen.write is None:
+        raise CommandFailed(
+            f"{chosen.name} is only read here; write {', '.join(n for n, f in FORMATS.items() if f.write)}"
+        )
+    with database().read() as session, _written_whole(file) as stream:
+        _known_project(session, project)
+        losses = chosen.write(all_traces(session, status=_status(status), project=project), stream)
+    for line in losses.told():
+        progress(line)
+    value = {
+        "written": losses.written,
+        "lost": dict(losses.lost),
+        "refused": [{"place": each.place, "reason": each.reason} for each in losses.refused],
+    }
+    emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
+
+
+@contextmanager
+def _written_whole(file: Path) -> Iterator[TextIO]:
+    """A text file that takes its place only when all of it is written."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent, text=True)
+    except OSError as failed:
+        raise CommandFailed(f"{file} cannot be written: {failed.strerror}; name another place") from failed
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yield stream
+        partial.replace(file)
+    except OSError as failed:
+        raise CommandFailed(f"{file} cannot be written: {failed.strerror}; what was there is unchanged") from failed
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _status(status: str) -> str | None:
+    if status not in ("all", *TRACE_STATUSES):
+        raise CommandFailed(f"there is no status {status!r}; there are all, {', '.join(TRACE_STATUSES)}")
+    return None if status == "all" else status
+
+
+def _known_project(session: Any, name: str | None) -> None:
+    if name is not None and project_by_name(session, name) is None:
+        raise CommandFailed(f"there is no project {name!r}; `showhow traces list` names those that have traces")
+
+
+@app.command("list")
+def list_them(
+    *,
+    status: Status = "all",
+    project: ProjectName = None,
+    limit: Annotated[int, typer.Option(min=1)] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List traces, the latest first."""
+    with database().read() as session:
+        _known_project(session, project)
+        found = list_traces(session, status=_status(status), project=project, limit=limit)
+    lines = [
+        f"{row.id}  {row.status:<9}  {row.started_at:%Y-%m-%d}  {row.project}  {row.question}  {row.final_answer or '-'}"
+        for row in found
+    ]
+    emit([row._asdict() for row in found], "\n".join(lines) or "no traces", as_json=as_json)
+
+
+@app.command()
+def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_json: AsJson = False) -> None:
+    """Show one trace from the question to the answer."""
+    try:
+        trace_id = UUID(trace)
+    except ValueError as wrong:
+        raise CommandFailed(f"{trace!r} is no id of a trace; `showhow traces list` has them") from wrong
+    with database().read() as session:
+        record = open_trace(session, trace_id)
+    value = {
+        "project": record.project.name,
+        "question": to_plain(record.question),
+        "author": record.author,
+        "trace": to_plain(record.trace),
+        "steps": [to_plain(step) for step in record.steps],
+    }
+    emit(value, "\n".join(_told(record)), as_json=as_json)
+
+
+def _told(record: TraceRecord) -> Iterator[str]:
+    trace = record.trace
+    yield f"{record.question.text}\n{record.project.name}, {trace.status}, by {record.author or trace.reasoner}"
+    for step in record.steps:
+        yield f"\n{step.position}  {step.thought}"
+        if step.tool is not None:
+            given = ", ".join(f"{name}: {value}" for name, value in step.arguments.items())
+            yield f"   {step.tool}  {given}"
+        if step.error or step.observation is not None:
+            yield "   " + (step.error or step.observation or "").replace("\n", "\n   ")
+    if trace.final_answer is not None:
+        yield f"\nAnswer: {trace.final_answer}"
