@@ -47,7 +47,7 @@ def serving(home: Path) -> Iterator[Server]:
     url = f"http://127.0.0.1:{port}"
     started = time.perf_counter()
     with (home / "server.log").open("wb") as log:
-        command = [SHOWHOW, "run", "--port", str(port)]
+        command = [str(SHOWHOW), "run", "--port", str(port)]
         process = subprocess.Popen(command, env=environment(home), stdout=log, stderr=log, cwd=home)  # noqa: S603 - our own
     try:
         yield Server(url, process.pid, _wait(url, process, started))

@@ -3,10 +3,10 @@
 from app.resources import database, settings
 from app.verbs.output import progress
 from db import projects
+from worlds.folder import ABOUT
 
 WORLD = "default"
 PROJECT = "Fictional people"
-PEOPLE, SEED = 300, 1
 
 
 def setup() -> None:
@@ -17,15 +17,11 @@ def setup() -> None:
 
 def prepare() -> None:
     """Bring the database up to date; make the default world and its project unless they are there."""
-    store = database()
-    with store.read() as session:
-        known = projects.project_by_name(session, PROJECT)
-    folder = settings().worlds
-    if known is not None and (folder / WORLD / "world.toml").is_file():
+    with database().read() as session:
+        known = projects.project_by_name(session, PROJECT) is not None
+    if known and (settings().worlds / WORLD / ABOUT).is_file():
         return
     progress("preparing the default world (once) ...")
-    make_default_world(folder)
+    from app.verbs.default_world import make  # noqa: PLC0415 - brings the generator's libraries, needed only once
 
-
-def make_default_world(folder: object) -> None:
-    progress("...")
+    make(WORLD, PROJECT)

@@ -146,7 +146,7 @@ def list_them(
         _known_project(session, project)
         found = list_traces(session, status=_status(status), project=project, limit=limit)
     lines = [
-        f"{row.id}  {row.status:<9}  {row.started_at:%Y-%m-%d}  {row.project}  {row.question}  {row.final_answer or '-'}"
+        f"{row.id}  {row.status:<9}  {row.started_at:%F}  {row.project}  {row.question}  {row.final_answer or '-'}"
         for row in found
     ]
     emit([row._asdict() for row in found], "\n".join(lines) or "no traces", as_json=as_json)

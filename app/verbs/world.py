@@ -57,6 +57,23 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
 
 
+@app.command()
+def generate(
+    name: str,
+    people: Annotated[int, typer.Option(help="How many people live in it.")] = 300,
+    seed: Annotated[int, typer.Option(help="The same seed and number give the same world.")] = 1,
+    *,
+    replace: Replace = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a fictional world: families as articles and as a graph."""
+    from worlds import generator  # noqa: PLC0415 - its libraries serve this verb only
+
+    told = {"people": people, "seed": seed}
+    about = generator.build_generated(settings().worlds, name, generator.generate(people, seed), told, replace=replace)
+    emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
+
+
 def _condition(text: str) -> tuple[str, str]:
     field, equals, value = text.partition("=")
     if not equals or not field:
