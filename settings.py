@@ -25,7 +25,7 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
         """Settings from `environ`, which wins over the optional `.env` file; empty values count as unset."""
         from_file = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
-        found = {name: value for name, value in {**from_file, **environ}.items() if value}
+        found = {**from_file, **{name: value for name, value in environ.items() if value}}
         home = Path(found.get("SHOWHOW_HOME") or user_data_path("showhow", appauthor=False)).expanduser().resolve()
         return cls(
             home=home,

@@ -77,7 +77,7 @@ def _keys(tree: Any) -> list[str]:
     return [key for value in tree for key in _keys(value)] if isinstance(tree, list) else []
 
 
-def lines(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
+def lines(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
     """The latency of a commit under load, the errors, and whether every step was stored once."""
     subprocess.run([SHOWHOW, "setup"], env=environment(home), check=True, capture_output=True)  # noqa: S603 - our own
     with serving(home) as server:

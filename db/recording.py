@@ -36,7 +36,7 @@ class Observed:
     text: str | None
     data: dict[str, Any] | None
     error: str | None
-    latency: float
+    latency: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """What a person does to a trace on the page, each act one transaction, a failure one sentence where the work is."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import streamlit as st
@@ -21,6 +20,7 @@ from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError
 
+Done = TypeVar("Done")
 IDLE = timedelta(seconds=30)
 LOOK_SECONDS = 1.5
 NEVER_SEEN = 0
@@ -52,24 +52,24 @@ class Recorder:
             return NEVER_SEEN
         return int(st.session_state[self._seen])
 
-    @contextmanager
-    def _acting(self) -> Iterator[None]:
-        """One act: its change of the version is this tab's own; a failure becomes a notice and what was typed stays."""
+    def _do(self, change: Callable[[Any], Done]) -> Done | None:
+        """Make one change in a transaction of its own; None when it failed, which the page then says."""
         try:
-            yield
-        except (StoreError, SourceError, WorldError) as failed:
+            with database().begin() as session:
+                done = change(session)
+        except StoreError as failed:
             st.session_state["notice"] = str(failed)
-        else:
-            st.session_state.pop(self._seen, None)
+            return None
+        st.session_state.pop(self._seen, None)
+        return done
 
     def run_step(self, composer: Composer) -> None:
         """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
         new = self._new_step(composer)
-        with self._acting():
-            with database().begin() as session:
-                step = recording.begin_step(session, self.record.trace.id, new, seen=self.seen)
+        step = self._do(lambda session: recording.begin_step(session, self.record.trace.id, new, seen=self.seen))
+        if step is not None:
             composer.next_slot()
-            self._complete(step, TOOLS[new.tool or ""])
+            self._complete(step, composer.tool)
 
     def _new_step(self, composer: Composer) -> recording.NewStep:
         arguments = composer.arguments()
@@ -98,16 +98,16 @@ class Recorder:
         return wall, min(wall, counted + min(moment - self.draft.saved_at, IDLE).total_seconds())
 
     def _complete(self, step: Step, tool: Tool) -> None:
-        outcome = tool.call(tool_context(self.record.project.world), step.arguments)
-        seen = outcome.observation
-        observed = recording.Observed(
-            text=seen.text if seen else None,
-            data=seen.data if seen else None,
-            error=outcome.error,
-            latency=outcome.seconds,
-        )
-        with database().begin() as session:
-            recording.complete_step(session, step.id, observed)
+        try:
+            context = tool_context(self.record.project.world)
+        except (WorldError, SourceError) as gone:
+            observed = recording.Observed(text=None, data=None, error=str(gone), latency=None)
+        else:
+            outcome = tool.call(context, step.arguments)
+            seen = outcome.observation
+            text, data = (seen.text, seen.data) if seen else (None, None)
+            observed = recording.Observed(text=text, data=data, error=outcome.error, latency=outcome.seconds)
+        self._do(lambda session: recording.complete_step(session, step.id, observed))
 
     def submit(self, composer: Composer) -> bool:
         """Hand the trace in; True when it was."""
@@ -118,33 +118,29 @@ class Recorder:
             answer_graph=fields.get("answer_graph", "").strip() or None,
             final_thought=fields.get("final_thought", "").strip() or None,
         )
-        done = False
-        with self._acting(), database().begin() as session:
-            recording.submit(session, self.record.trace.id, answers, seen=self.seen, by=self.person.id)
-            done = True
-        return done
+        trace, me = self.record.trace.id, self.person.id
+        return self._do(lambda session: recording.submit(session, trace, answers, seen=self.seen, by=me)) is not None
 
     def undo(self) -> None:
         """Take the last step back."""
-        with self._acting(), database().begin() as session:
-            recording.undo_step(session, self.record.trace.id, seen=self.seen, by=self.person.id)
+        trace, me = self.record.trace.id, self.person.id
+        self._do(lambda session: recording.undo_step(session, trace, seen=self.seen, by=me))
 
     def redo(self) -> None:
         """Bring the step that was taken back last back again."""
-        with self._acting(), database().begin() as session:
-            recording.redo_step(session, self.record.trace.id, seen=self.seen, by=self.person.id)
+        trace, me = self.record.trace.id, self.person.id
+        self._do(lambda session: recording.redo_step(session, trace, seen=self.seen, by=me))
 
     def edit_thought(self, step: Step, thought: str) -> None:
         """Replace a step's thought."""
-        with self._acting(), database().begin() as session:
-            recording.edit_thought(session, step.id, thought, seen=self.seen, by=self.person.id)
+        me = self.person.id
+        self._do(lambda session: recording.edit_thought(session, step.id, thought, seen=self.seen, by=me))
 
     def fork(self, position: int) -> UUID | None:
         """A new draft that keeps the steps up to that one."""
-        forked = None
-        with self._acting(), database().begin() as session:
-            forked = forking.fork(session, self.record.trace.id, position, self.person.id).id
-        return forked
+        trace, me = self.record.trace.id, self.person.id
+        forked = self._do(lambda session: forking.fork(session, trace, position, me))
+        return forked.id if forked is not None else None
 
     def act(self, composer: Composer, what: dict[str, Any]) -> None:
         """Do what was clicked in the notebook."""
@@ -167,16 +163,14 @@ class Recorder:
             st.session_state["notice"] = refused
 
     def _rate(self, step: Step, rating: int) -> None:
-        with self._acting(), database().begin() as session:
-            recording.rate(session, step.id, rating, seen=self.seen, by=self.person.id)
+        me = self.person.id
+        self._do(lambda session: recording.rate(session, step.id, rating, seen=self.seen, by=me))
 
     def _again(self, step: Step) -> None:
-        with self._acting():
-            if step.tool not in TOOLS:
-                st.session_state["notice"] = (
-                    f"The tool {step.tool} is not installed here, so the step cannot be run again."
-                )
-                return
-            with database().begin() as session:
-                restarted = recording.restart_step(session, step.id, seen=self.seen, by=self.person.id)
+        if step.tool not in TOOLS:
+            st.session_state["notice"] = f"The tool {step.tool} is not installed here, so the step cannot be run again."
+            return
+        me = self.person.id
+        restarted = self._do(lambda session: recording.restart_step(session, step.id, seen=self.seen, by=me))
+        if restarted is not None:
             self._complete(restarted, TOOLS[step.tool])

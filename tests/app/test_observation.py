@@ -1,0 +1,42 @@
+from app.components.observation import MOST_TEXT, view_of
+from tests.app.nouns import step_with
+
+
+def test_hits_keep_their_place_in_the_data():
+    view = view_of(step_with({"hits": [{"title": "A", "snippet": "s", "entity": "Q1", "relaxed": True}]}))
+    assert view["kind"] == "hits"
+    assert view["hits"][0]["pointer"] == "/hits/0"
+    assert "some" in view["note"]
+
+
+def test_no_hits_are_said_in_words():
+    assert view_of(step_with({"hits": []}))["kind"] == "text"
+
+
+def test_the_names_of_a_sentence_can_be_taken_without_its_first_word():
+    data = {
+        "title": "T",
+        "entity": None,
+        "sentences": ["He married Ada King of Ockham in 1835."],
+        "best": [{"place": 0}],
+    }
+    sentence = view_of(step_with(data))["best"][0]
+    assert [sentence["text"][start:end] for start, end in sentence["names"]] == ["Ada King of Ockham"]
+
+
+def test_a_date_at_midnight_is_shown_as_a_day_and_kept_as_it_is():
+    cell = {"kind": "literal", "value": "1931-03-05T00:00:00Z", "datatype": "http://www.w3.org/2001/XMLSchema#dateTime"}
+    shown = view_of(step_with({"columns": ["d"], "rows": [[cell, None]], "boolean": None}))["rows"][0]
+    assert shown[0]["shown"] == "1931-03-05"
+    assert shown[0]["value"] == "1931-03-05T00:00:00Z"
+    assert shown[1] is None
+
+
+def test_an_ask_is_yes_or_no():
+    assert view_of(step_with({"columns": [], "rows": [], "boolean": False})) == {"kind": "boolean", "value": False}
+
+
+def test_a_foreign_observation_is_its_text_and_a_cut_is_said():
+    assert view_of(step_with(None, "plain")) == {"kind": "text", "text": "plain"}
+    long = view_of(step_with(None, "x" * (MOST_TEXT + 5)))["text"]
+    assert long.endswith("5 more characters; they are kept and exported")
