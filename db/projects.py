@@ -94,11 +94,8 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionLike]) -> Added:
     """Put the records behind the project's questions; one with the same source id and text is not added twice."""
-    known = set(
-        session.execute(select(Question.source_id, Question.text).where(Question.project_id == project_id))
-        .tuples()
-        .all()
-    )
+    stored = select(Question.source_id, Question.text).where(Question.project_id == project_id)
+    known = {(source_id, text) for source_id, text in session.execute(stored)}
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []
     added = already = 0

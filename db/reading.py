@@ -36,7 +36,7 @@ def open_trace(session: Session, trace_id: UUID) -> TraceRecord:
     ids = {trace.author_id, *(edit.editor_id for edit in edits), *(judgement.judge_id for judgement in judgements)} - {
         None
     }
-    people = dict(session.execute(select(User.id, User.name).where(User.id.in_(ids))).tuples().all()) if ids else {}
+    people = dict(session.execute(select(User.id, User.name).where(User.id.in_(ids))).all()) if ids else {}
     return TraceRecord(
         project=project,
         question=question,

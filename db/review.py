@@ -92,7 +92,7 @@ def counts(session: Session, project_id: UUID) -> dict[str, int]:
         .where(Question.project_id == project_id)
         .group_by(Trace.status)
     )
-    return dict(rows.tuples().all())
+    return dict(rows.all())
 
 
 def approve(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:

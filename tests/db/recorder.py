@@ -1,0 +1,54 @@
+"""Records steps into a store and is killed at random moments; what was acknowledged goes to a file of its own.
+
+`python recorder.py URL TRACE ACKNOWLEDGED ROUNDS`: forks one recorder after the other from a warm process, so that two
+hundred deaths take seconds.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from uuid import UUID
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from db import reading, recording
+from db.database import Database
+
+LONGEST_LIFE = 0.09
+
+
+def record(url: str, trace_id: UUID, acknowledged: int) -> None:
+    """Record without end; a line is written once the transaction is on disk."""
+    store = Database(url)
+    while True:
+        with store.read() as session:
+            trace = reading.open_trace(session, trace_id).trace
+        new = recording.NewStep("a thought " * 50, "read", {"title": "Quay"})
+        with store.begin() as session:
+            step = recording.begin_step(session, trace_id, new, seen=trace.version)
+        os.write(acknowledged, f"begun {step.id} {step.position}\n".encode())
+        with store.begin() as session:
+            recording.complete_step(session, step.id, recording.Observed("found " * 500, {"n": 1}, None, 0.01))
+        os.write(acknowledged, f"completed {step.id} {step.position}\n".encode())
+
+
+def main(url: str, trace_id: UUID, file: Path, rounds: int) -> None:
+    """Let one recorder live at a time, each for a random moment."""
+    chance = random.Random(20261121)  # noqa: S311 - moments of death, no secrets
+    acknowledged = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for _ in range(rounds):
+        child = os.fork()
+        if child == 0:
+            record(url, trace_id, acknowledged)
+        time.sleep(chance.uniform(0, LONGEST_LIFE))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            sys.exit("a recorder ended by itself")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], UUID(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))

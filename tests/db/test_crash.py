@@ -1,0 +1,47 @@
+"""A process that records is killed two hundred times; what it had acknowledged is there, once."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from db import projects, reading, recording
+from db.database import Database
+from db.schema import upgrade
+from db.upkeep import check
+
+DEATHS = 200
+
+
+def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, asked):
+    url = f"sqlite:///{tmp_path / 'showhow.db'}"
+    store = Database(url)
+    upgrade(store)
+    with store.begin() as session:
+        project = projects.create_project(session, "p", "w")
+        projects.add_questions(session, project.id, [asked("who?")])
+        (question,) = projects.questions(session, project.id)
+        ada = projects.get_or_create_user(session, "ada")
+        trace = recording.start_trace(session, question.id, ada.id)
+    acknowledged = tmp_path / "acknowledged"
+    recorder = [sys.executable, Path(__file__).with_name("recorder.py"), url, trace.id.hex, acknowledged, str(DEATHS)]
+    subprocess.run(recorder, check=True, timeout=120)
+
+    begun, completed = set(), set()
+    for line in acknowledged.read_text().splitlines():
+        what, step_id, _ = line.split()
+        (begun if what == "begun" else completed).add(step_id)
+    with store.read() as session:
+        steps = reading.open_trace(session, trace.id).steps
+    stored = Counter(str(step.id) for step in steps)
+    assert len(begun) > DEATHS  # else nothing was at stake
+    assert begun <= stored.keys()
+    assert max(stored.values()) == 1
+    assert completed <= {str(step.id) for step in steps if step.finished_at is not None}
+    assert all(step.observation == "found " * 500 for step in steps if step.finished_at is not None)
+    assert all(step.observation is None for step in steps if step.finished_at is None)
+    # Only the step at work may be on disk without its acknowledgement having been heard, one a death.
+    assert len(stored.keys() - begun) <= DEATHS
+    assert [step.position for step in steps] == list(range(1, len(steps) + 1))
+    assert check(store) == []
+    store.close()

@@ -1,0 +1,97 @@
+"""The disk fills up while somebody records: a clear error, nothing is lost, and it goes on when there is room."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from db import projects, reading, recording
+from db.database import Database, StoreFull
+from db.schema import upgrade
+from db.upkeep import check
+
+STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = (
+        os.geteuid() == 0
+        and not subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False, capture_output=True
+        ).returncode
+    )
+    if not mounted:
+        pytest.skip("a small disk cannot be mounted here: run as root in a container that may mount")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def prepared(store: Database, asked) -> recording.Trace:
+    upgrade(store)
+    with store.begin() as session:
+        project = projects.create_project(session, "p", "w")
+        projects.add_questions(session, project.id, [asked("who?")])
+        (question,) = projects.questions(session, project.id)
+        return recording.start_trace(session, question.id, projects.get_or_create_user(session, "ada").id)
+
+
+def record_until_full(store: Database, trace_id) -> list[str]:
+    """Record until the store refuses; gives the acknowledged steps."""
+    acknowledged: list[str] = []
+
+    def record() -> None:
+        while True:
+            with store.begin() as session:
+                seen = session.get_one(recording.Trace, trace_id).version
+                step = recording.begin_step(session, trace_id, STEP, seen=seen)
+            acknowledged.append(str(step.id))
+
+    with pytest.raises(StoreFull, match=r"disk is full .* free some space .* nothing stored is lost"):
+        record()
+    return acknowledged
+
+
+def stored(store: Database, trace_id) -> list[str]:
+    with store.read() as session:
+        return [str(step.id) for step in reading.open_trace(session, trace_id).steps]
+
+
+def test_a_full_disk_loses_nothing_and_recording_goes_on_when_there_is_room(small_disk, asked):
+    store = Database(f"sqlite:///{small_disk / 'showhow.db'}")
+    trace = prepared(store, asked)
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 1_000_000)
+    acknowledged = record_until_full(store, trace.id)
+    assert len(acknowledged) > 3
+    assert stored(store, trace.id) == acknowledged
+    ballast.unlink()
+    with store.begin() as session:
+        seen = session.get_one(recording.Trace, trace.id).version
+        acknowledged.append(str(recording.begin_step(session, trace.id, STEP, seen=seen).id))
+    assert stored(store, trace.id) == acknowledged
+    assert check(store) == []
+    store.close()
+
+
+def test_a_database_that_may_not_grow_is_full_in_the_same_words(tmp_path, asked):
+    store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    trace = prepared(store, asked)
+    store.close()
+    limit = [300]
+    event.listen(store.engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {limit[0]}"))
+    acknowledged = record_until_full(store, trace.id)
+    assert stored(store, trace.id) == acknowledged
+    limit[0] = 10_000
+    with store.begin() as session:
+        seen = session.get_one(recording.Trace, trace.id).version
+        recording.begin_step(session, trace.id, STEP, seen=seen)
+    assert len(stored(store, trace.id)) == len(acknowledged) + 1
+    assert check(store) == []
+    store.close()

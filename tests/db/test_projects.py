@@ -1,0 +1,61 @@
+"""Projects, people and questions."""
+
+import pytest
+
+from db import projects
+from db.database import Conflict, Missing
+
+
+def test_a_question_is_added_once_and_positions_go_on(database, asked):
+    with database.begin() as session:
+        project = projects.create_project(session, "harbours", "harbour", tools=["read"])
+        first = projects.add_questions(session, project.id, [asked("a?", "1"), asked("b?", "2"), asked("a?", "1")])
+        second = projects.add_questions(session, project.id, [asked("b?", "2"), asked("b?", "3"), asked("c?")])
+        found = projects.questions(session, project.id)
+    assert (first.added, first.already, second.added, second.already) == (2, 1, 2, 1)
+    assert [(q.position, q.text, q.source_id) for q in found] == [
+        (1, "a?", "1"),
+        (2, "b?", "2"),
+        (3, "b?", "3"),
+        (4, "c?", None),
+    ]
+
+
+def test_questions_are_fetched_in_stretches(scene):
+    with scene.database.read() as session:
+        assert [q.position for q in projects.questions(session, scene.project.id, limit=2)] == [1, 2]
+        assert [q.position for q in projects.questions(session, scene.project.id, limit=2, after=2)] == [3]
+
+
+def test_everything_of_a_question_is_kept(database, asked):
+    given = asked(
+        "who?", "7", "set", "test", "kg", ({"text": "Ada", "entity": "Q1"},), ({"question": "x"},), {"n": 1.5}
+    )
+    with database.begin() as session:
+        project = projects.create_project(session, "p", "w")
+        projects.add_questions(session, project.id, [given])
+    with database.read() as session:
+        (kept,) = projects.questions(session, project.id)
+    assert (kept.source_id, kept.dataset, kept.split, kept.kind) == ("7", "set", "test", "kg")
+    assert (kept.gold_answers, kept.decomposition, kept.details) == (
+        [{"text": "Ada", "entity": "Q1"}],
+        [{"question": "x"}],
+        {"n": 1.5},
+    )
+
+
+def test_a_name_is_used_once(database):
+    with database.begin() as session:
+        made = projects.create_project(session, "p", "w")
+        assert projects.get_or_create_project(session, "p", world="w").id == made.id
+        assert projects.get_or_create_project(session, "p").id == made.id
+        assert projects.get_or_create_user(session, "ada").id == projects.get_or_create_user(session, "ada").id
+        assert [project.name for project in projects.projects(session)] == ["p"]
+        with pytest.raises(Conflict, match="already"):
+            projects.create_project(session, "p", "w")
+        with pytest.raises(Conflict, match="needs a name"):
+            projects.create_project(session, "  ", "w")
+        with pytest.raises(Conflict, match="over the world 'w', not 'v'"):
+            projects.get_or_create_project(session, "p", world="v")
+        with pytest.raises(Missing, match="name its world"):
+            projects.get_or_create_project(session, "q")

@@ -1,0 +1,154 @@
+"""Who is given which question."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from db import forking, projects, queue, recording, review
+from db.assignments import assignment
+from db.database import Conflict
+from db.models import Assignment, Project, Question, now
+from db.recording import Answers
+
+
+def next_of(scene, person):
+    with scene.database.begin() as session:
+        return queue.next_question(session, scene.project.id, person.id)
+
+
+def answer(scene, question, person):
+    with scene.database.begin() as session:
+        trace = recording.start_trace(session, question.id, person.id)
+        return recording.submit(session, trace.id, Answers("yes"), seen=trace.version, by=person.id)
+
+
+def completed(scene, question):
+    with scene.database.read() as session:
+        return session.get_one(Question, question.id).completed
+
+
+def test_two_people_are_given_different_questions_and_one_keeps_hers(scene):
+    first, second = next_of(scene, scene.ada), next_of(scene, scene.ben)
+    assert (first.position, second.position) == (1, 2)
+    assert next_of(scene, scene.ada).id == first.id
+
+
+def test_sixteen_threads_get_sixteen_questions(scene, asked):
+    with scene.database.begin() as session:
+        projects.add_questions(session, scene.project.id, [asked(f"Which lock is number {n}?") for n in range(20)])
+        people = [projects.get_or_create_user(session, f"person {n}") for n in range(16)]
+    given = []
+    threads = [threading.Thread(target=lambda p=person: given.append(next_of(scene, p).position)) for person in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(given) == list(range(1, 17))
+
+
+def test_an_answered_question_is_done_and_a_rejected_one_is_open_to_others_only(scene):
+    trace = answer(scene, scene.questions[0], scene.ada)
+    assert completed(scene, scene.questions[0]) == 1
+    assert next_of(scene, scene.ben).position == 2
+    with scene.database.begin() as session:
+        review.reject(session, trace.id, by=scene.ben.id, comment="no")
+    assert completed(scene, scene.questions[0]) == 0
+    with scene.database.begin() as session:
+        cleo = projects.get_or_create_user(session, "cleo")
+    assert next_of(scene, cleo).position == 1
+    assert next_of(scene, scene.ada).position == 3
+
+
+def test_a_reservation_ends_and_what_others_took_meanwhile_is_not_given_twice(scene):
+    question = next_of(scene, scene.ada)
+    with scene.database.begin() as session:
+        assignment(session, question.id, scene.ada.id).until = now() - timedelta(seconds=1)
+    assert next_of(scene, scene.ben).id == question.id
+    assert next_of(scene, scene.ada).id != question.id
+
+
+def test_overlap_gives_a_question_to_that_many_people(scene):
+    with scene.database.begin() as session:
+        session.get_one(Project, scene.project.id).overlap = 2
+        cleo = projects.get_or_create_user(session, "cleo")
+    assert {next_of(scene, person).position for person in (scene.ada, scene.ben)} == {1}
+    assert next_of(scene, cleo).position == 2
+    answer(scene, scene.questions[0], scene.ada)
+    answer(scene, scene.questions[0], scene.ben)
+    assert completed(scene, scene.questions[0]) == 2
+    with scene.database.read() as session:
+        far = queue.progress(session, scene.project.id, scene.ada.id)
+    assert (far.done, far.total, far.mine, far.skipped) == (1, 3, 1, 0)
+
+
+def test_two_traces_of_one_person_count_once(scene):
+    trace = answer(scene, scene.questions[0], scene.ada)
+    with scene.database.begin() as session:
+        child = forking.fork(session, trace.id, 0, scene.ada.id)
+        recording.submit(session, child.id, Answers("still yes"), seen=child.version, by=scene.ada.id)
+    assert completed(scene, scene.questions[0]) == 1
+
+
+def test_a_skipped_question_goes_to_others_and_can_be_taken_back(scene):
+    question = next_of(scene, scene.ada)
+    with scene.database.begin() as session:
+        recording.start_trace(session, question.id, scene.ada.id)
+    with pytest.raises(Conflict, match="why the question is skipped"), scene.database.begin() as session:
+        queue.skip(session, question.id, scene.ada.id, " ")
+    with scene.database.begin() as session:
+        queue.skip(session, question.id, scene.ada.id, "unclear")
+    assert next_of(scene, scene.ada).position == 2
+    assert next_of(scene, scene.ben).id == question.id
+    with scene.database.read() as session:
+        assert queue.drafts(session, scene.project.id, scene.ada.id) == []
+        assert [(q.id, why) for q, why in queue.skipped(session, scene.project.id, scene.ada.id)] == [
+            (question.id, "unclear")
+        ]
+        assert queue.progress(session, scene.project.id, scene.ada.id).skipped == 1
+    with scene.database.begin() as session:
+        queue.unskip(session, question.id, scene.ada.id)
+    with scene.database.read() as session:
+        assert queue.skipped(session, scene.project.id, scene.ada.id) == []
+
+
+def test_a_skipped_draft_with_steps_is_kept_out_of_sight(scene):
+    with scene.database.begin() as session:
+        trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
+        recording.begin_step(session, trace.id, recording.NewStep("a thought"), seen=trace.version)
+        queue.skip(session, scene.questions[0].id, scene.ada.id, "later")
+    with scene.database.begin() as session:
+        assert queue.drafts(session, scene.project.id, scene.ada.id) == []
+        queue.unskip(session, scene.questions[0].id, scene.ada.id)
+        (draft,) = queue.drafts(session, scene.project.id, scene.ada.id)
+        assert draft.trace.id == trace.id
+
+
+def test_a_returned_trace_leaves_the_list_when_it_is_forked(scene):
+    trace = answer(scene, scene.questions[0], scene.ada)
+    with scene.database.begin() as session:
+        review.reject(session, trace.id, by=scene.ben.id, comment="no")
+    with scene.database.begin() as session:
+        assert len(queue.returned(session, scene.project.id, scene.ada.id)) == 1
+        forking.fork(session, trace.id, 0, scene.ada.id)
+        assert queue.returned(session, scene.project.id, scene.ada.id) == []
+        assert len(queue.drafts(session, scene.project.id, scene.ada.id)) == 1
+
+
+def test_when_nothing_is_left_there_is_no_question(scene):
+    for question in scene.questions:
+        answer(scene, question, scene.ada)
+    assert next_of(scene, scene.ada) is None
+    assert next_of(scene, scene.ben) is None
+
+
+def test_recording_a_step_renews_the_reservation(scene):
+    question = next_of(scene, scene.ada)
+    with scene.database.begin() as session:
+        trace = recording.start_trace(session, question.id, scene.ada.id)
+        assignment(session, question.id, scene.ada.id).until = now() - timedelta(seconds=1)
+    with scene.database.begin() as session:
+        recording.begin_step(session, trace.id, recording.NewStep("at work"), seen=trace.version)
+    with scene.database.read() as session:
+        place = session.query(Assignment).one()
+        assert place.until > now() + timedelta(hours=1)

@@ -1,0 +1,394 @@
+"""Recording a trace, one acknowledged change after another."""
+
+from typing import Any
+
+import pytest
+
+from db import drafting, forking, queue, reading, recording, review
+from db.database import Conflict, Missing, StoreError
+from db.models import Step, Trace
+from db.recording import Answers, NewStep, Observed
+
+FOUND = Observed("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
+ANSWERS = Answers("Ada Quay", answer_text="Ada", answer_graph="Q1", final_thought="both agree")
+
+
+def start(scene: Any) -> Trace:
+    with scene.database.begin() as session:
+        return recording.start_trace(session, scene.questions[0].id, scene.ada.id)
+
+
+def version(scene: Any, trace: Trace) -> int:
+    with scene.database.read() as session:
+        return session.get_one(Trace, trace.id).version
+
+
+def add(scene: Any, trace: Trace, thought: str = "look", tool: str | None = "wikisearch") -> Step:
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        new = NewStep(thought, tool, {"query": "quay"}, {"query": {"from": "typed"}}, 12.0, 8.0)
+        step = recording.begin_step(session, trace.id, new, seen=seen, by=scene.ada.id)
+    if tool is not None:
+        with scene.database.begin() as session:
+            step = recording.complete_step(session, step.id, FOUND)
+    return step
+
+
+def submit(scene: Any, trace: Trace, answers: Answers = ANSWERS) -> Trace:
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        return recording.submit(session, trace.id, answers, seen=seen, by=scene.ada.id)
+
+
+def opened(scene: Any, trace: Trace) -> Any:
+    with scene.database.read() as session:
+        return reading.open_trace(session, trace.id)
+
+
+def test_a_trace_is_recorded_from_the_first_step_to_the_answer(scene):
+    trace = start(scene)
+    first, second = add(scene, trace), add(scene, trace, "read it")
+    done = submit(scene, trace)
+    record = opened(scene, trace)
+    assert [step.id for step in record.steps] == [first.id, second.id]
+    assert [step.position for step in record.steps] == [1, 2]
+    assert record.steps[0].data == FOUND.data
+    assert record.steps[0].origins == {"query": {"from": "typed"}}
+    assert (record.trace.status, record.trace.final_answer, record.trace.answer_graph) == (
+        "submitted",
+        "Ada Quay",
+        "Q1",
+    )
+    assert record.trace.active_seconds == 16.0
+    assert done.wall_seconds is not None
+    assert record.author == "ada"
+
+
+def test_starting_twice_gives_the_same_draft(scene):
+    assert start(scene).id == start(scene).id
+
+
+def test_a_step_is_there_before_its_tool_has_run(scene):
+    trace = start(scene)
+    with scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep("try", "read", {}), seen=trace.version)
+    (step,) = opened(scene, trace).steps
+    assert step.finished_at is None
+    with pytest.raises(Conflict, match="step 1 was never finished"):
+        submit(scene, trace)
+
+
+def test_every_change_counts_one_and_every_stale_change_is_refused_with_what_happened(scene):
+    trace = start(scene)
+    ada = scene.ada.id
+    step = add(scene, trace)
+    changes: dict[str, Any] = {
+        "rate": lambda s, seen: recording.rate(s, step.id, 4, seen=seen, by=ada),
+        "thought": lambda s, seen: recording.edit_thought(s, step.id, "look again", seen=seen, by=ada),
+        "again": lambda s, seen: recording.restart_step(s, step.id, seen=seen, by=ada),
+        "undo": lambda s, seen: recording.undo_step(s, trace.id, seen=seen, by=ada),
+        "redo": lambda s, seen: recording.redo_step(s, trace.id, seen=seen, by=ada),
+        "step": lambda s, seen: recording.begin_step(s, trace.id, NewStep("no tool"), seen=seen, by=ada),
+    }
+    for name, change in changes.items():
+        seen = version(scene, trace)
+        before = opened(scene, trace)
+        with (
+            pytest.raises(Conflict, match=r"in another tab \(.* at \d\d:\d\d:\d\d UTC\)"),
+            scene.database.begin() as session,
+        ):
+            change(session, seen - 1)
+        assert opened(scene, trace) == before, name
+        with scene.database.begin() as session:
+            change(session, seen)
+        assert version(scene, trace) == seen + 1, name
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        recording.complete_step(session, step.id, FOUND)
+    assert version(scene, trace) == seen + 1
+    submit(scene, trace)
+    assert version(scene, trace) == seen + 2
+
+
+def test_two_tabs_on_one_trace_cannot_overwrite_each_other(scene):
+    trace = start(scene)
+    add(scene, trace)
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep("from the first tab"), seen=seen)
+    told = r"step 2 was (written|completed) at .* what you typed is still here"
+    with pytest.raises(Conflict, match=told), scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep("from the second tab"), seen=seen)
+    assert [step.thought for step in opened(scene, trace).steps] == ["look", "from the first tab"]
+
+
+def test_an_edit_keeps_what_it_replaced_with_who_and_when(scene):
+    trace = start(scene)
+    step = add(scene, trace)
+    ada = scene.ada.id
+    for rating in (2, 5):
+        seen = version(scene, trace)
+        with scene.database.begin() as session:
+            recording.rate(session, step.id, rating, seen=seen, by=ada)
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        recording.edit_thought(session, step.id, "better", seen=seen, by=ada)
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        recording.restart_step(session, step.id, seen=seen, by=ada)
+    record = opened(scene, trace)
+    assert [(edit.action, edit.editor_id) for edit in record.edits] == [
+        ("rating", ada),
+        ("thought", ada),
+        ("run again", ada),
+    ]
+    assert record.edits[0].before == {"rating": 2}
+    assert record.edits[1].before == {"thought": "look"}
+    assert record.edits[2].before["observation"] == "three hits"
+    assert record.edits[2].before["rating"] == 5
+    assert (record.steps[0].observation, record.steps[0].rating, record.steps[0].finished_at) == (None, None, None)
+
+
+def test_an_unchanged_thought_is_no_edit(scene):
+    trace = start(scene)
+    step = add(scene, trace)
+    seen = version(scene, trace)
+    with scene.database.begin() as session:
+        recording.edit_thought(session, step.id, "look", seen=seen, by=scene.ada.id)
+    assert version(scene, trace) == seen
+    assert opened(scene, trace).edits == []
+
+
+def test_a_step_is_completed_once(scene):
+    trace = start(scene)
+    step = add(scene, trace)
+    with pytest.raises(Conflict, match="finished or removed already"), scene.database.begin() as session:
+        recording.complete_step(session, step.id, FOUND)
+
+
+def test_an_observation_that_comes_after_the_trace_was_handed_in_is_refused(scene):
+    trace = start(scene)
+    step = add(scene, trace)
+    submit(scene, trace)
+    with pytest.raises(Conflict, match="came too late"), scene.database.begin() as session:
+        recording.complete_step(session, step.id, FOUND)
+
+
+def test_an_earlier_step_is_not_run_again_under_those_that_rest_on_it(scene):
+    trace = start(scene)
+    first = add(scene, trace)
+    add(scene, trace)
+    seen = version(scene, trace)
+    with pytest.raises(Conflict, match="later steps that rest on it"), scene.database.begin() as session:
+        recording.restart_step(session, first.id, seen=seen, by=scene.ada.id)
+
+
+def test_what_was_undone_comes_back_until_something_is_written_in_its_place(scene):
+    trace = start(scene)
+    first = add(scene, trace)
+
+    def change(act: Any) -> Any:
+        seen = version(scene, trace)
+        with scene.database.begin() as session:
+            return act(session, trace.id, seen=seen, by=scene.ada.id)
+
+    change(recording.undo_step)
+    assert opened(scene, trace).steps == []
+    assert [step.id for step in opened(scene, trace).removed] == [first.id]
+    assert change(recording.redo_step).id == first.id
+    change(recording.undo_step)
+    add(scene, trace, "another way")
+    with pytest.raises(Missing, match="no undone step"):
+        change(recording.redo_step)
+
+
+def test_nothing_to_undo_says_so(scene):
+    trace = start(scene)
+    with pytest.raises(Missing, match="no step to undo"), scene.database.begin() as session:
+        recording.undo_step(session, trace.id, seen=trace.version, by=scene.ada.id)
+
+
+def test_only_the_author_changes_a_draft_and_nobody_what_was_handed_in(scene):
+    trace = start(scene)
+    step = add(scene, trace)
+    seen = version(scene, trace)
+    with pytest.raises(Conflict, match="this trace is ada's; fork it"), scene.database.begin() as session:
+        recording.rate(session, step.id, 3, seen=seen, by=scene.ben.id)
+    submit(scene, trace)
+    with pytest.raises(Conflict, match="this trace is submitted since"), scene.database.begin() as session:
+        recording.rate(session, step.id, 3, seen=seen + 1, by=scene.ada.id)
+
+
+@pytest.mark.parametrize("rating", [0, 6, -1])
+def test_a_rating_is_from_one_to_five(scene, rating):
+    trace = start(scene)
+    step = add(scene, trace)
+    seen = version(scene, trace)
+    with pytest.raises(Conflict, match="from 1 to 5"), scene.database.begin() as session:
+        recording.rate(session, step.id, rating, seen=seen, by=scene.ada.id)
+
+
+def test_an_empty_final_answer_is_refused(scene):
+    trace = start(scene)
+    with pytest.raises(Conflict, match="final answer is empty"):
+        submit(scene, trace, Answers("  \n"))
+
+
+def test_the_draft_is_used_up_by_the_step_it_became(scene):
+    trace = start(scene)
+    with scene.database.begin() as session:
+        drafting.save_draft(session, trace.id, {"thought": "half a thou"})
+    with scene.database.read() as session:
+        assert drafting.draft_of(session, trace.id).content == {"thought": "half a thou"}
+    add(scene, trace)
+    with scene.database.read() as session:
+        assert drafting.draft_of(session, trace.id) is None
+
+
+def test_a_draft_of_an_older_tab_does_not_replace_that_of_a_newer_one(scene):
+    trace = start(scene)
+    with scene.database.begin() as session:
+        drafting.save_draft(session, trace.id, {"opened": 2, "thought": "new"})
+    with pytest.raises(Conflict, match="newer tab"), scene.database.begin() as session:
+        drafting.save_draft(session, trace.id, {"opened": 1, "thought": "old"})
+
+
+def test_a_fork_copies_the_steps_and_knows_its_parent(scene):
+    trace = start(scene)
+    for thought in ("one", "two", "three"):
+        add(scene, trace, thought)
+    submit(scene, trace)
+    with scene.database.begin() as session:
+        child = forking.fork(session, trace.id, 2, scene.ben.id)
+    record, parent = opened(scene, child), opened(scene, trace)
+    assert (record.trace.parent_id, record.trace.parent_position, record.trace.status) == (trace.id, 2, "draft")
+    assert [step.thought for step in record.steps] == ["one", "two"]
+    assert [step.data for step in record.steps] == [step.data for step in parent.steps[:2]]
+    assert {step.id for step in record.steps}.isdisjoint(step.id for step in parent.steps)
+    assert len(parent.steps) == 3
+    with pytest.raises(Missing, match="no step 4"), scene.database.begin() as session:
+        forking.fork(session, trace.id, 4, scene.ben.id)
+
+
+def test_a_trace_is_approved_or_returned_and_its_author_is_told_why(scene):
+    trace = start(scene)
+    add(scene, trace)
+    submit(scene, trace)
+    with pytest.raises(Conflict, match="say what is wrong"), scene.database.begin() as session:
+        review.reject(session, trace.id, by=scene.ben.id, comment=" ")
+    with scene.database.begin() as session:
+        review.reject(session, trace.id, by=scene.ben.id, comment="the wrong quay")
+    with scene.database.read() as session:
+        (back,) = queue.returned(session, scene.project.id, scene.ada.id)
+        assert (back.trace.id, back.comment) == (trace.id, "the wrong quay")
+        assert review.counts(session, scene.project.id) == {"rejected": 1}
+    with scene.database.begin() as session:
+        review.approve(session, trace.id, by=scene.ben.id)
+    with pytest.raises(Conflict, match="approved already"), scene.database.begin() as session:
+        review.approve(session, trace.id, by=scene.ben.id)
+    record = opened(scene, trace)
+    assert [(judgement.aspect, judgement.value) for judgement in record.judgements] == [
+        ("approval", "rejected"),
+        ("approval", "approved"),
+    ]
+    assert [edit.before for edit in record.edits] == [
+        {"status": "draft"},
+        {"status": "submitted"},
+        {"status": "rejected"},
+    ]
+
+
+def test_a_draft_is_not_reviewed(scene):
+    trace = start(scene)
+    with pytest.raises(Conflict, match="only what was submitted"), scene.database.begin() as session:
+        review.approve(session, trace.id, by=scene.ben.id)
+
+
+def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
+    made = []
+    for question in scene.questions:
+        with scene.database.begin() as session:
+            trace = recording.start_trace(session, question.id, scene.ada.id)
+        step = add(scene, trace)
+        seen = version(scene, trace)
+        with scene.database.begin() as session:
+            recording.rate(session, step.id, 4, seen=seen, by=scene.ada.id)
+        add(scene, trace)
+        made.append(submit(scene, trace).id)
+    seen_ids, after = [], None
+    for _ in range(3):
+        with scene.database.read() as session:
+            page = review.to_review(session, scene.project.id, limit=1, after=after)
+        (line,) = page.lines
+        assert (line.steps, line.mean_rating, line.author, line.final_answer) == (2, 4.0, "ada", "Ada Quay")
+        seen_ids.append(line.trace_id)
+        after = page.after
+    assert seen_ids == made
+    assert after is None
+
+
+def test_a_trace_that_is_not_there_is_named(scene):
+    with pytest.raises(Missing, match=f"no trace {scene.ada.id}"), scene.database.read() as session:
+        reading.open_trace(session, scene.ada.id)
+    with pytest.raises(Missing), scene.database.begin() as session:
+        recording.start_trace(session, scene.ada.id, scene.ada.id)
+    with pytest.raises(Missing), scene.database.begin() as session:
+        recording.complete_step(session, scene.ada.id, FOUND)
+
+
+HOSTILE = (
+    "'); DROP TABLE step; --",
+    '"quoted" \\ back\\slash \u2028 line',
+    "👩‍👩‍👧‍👦 émoji ligature ﬁ",
+    "שלום \u202eright to left\u202c",
+    "\t\r\n  outer white space \n",
+    "<script>alert(1)</script> {{jinja}} %s {0}",
+    "x" * 1_000_000,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_text_is_kept_exactly(scene, text):
+    trace = start(scene)
+    with scene.database.begin() as session:
+        step = recording.begin_step(session, trace.id, NewStep(text, "read", {"title": text}), seen=trace.version)
+    with scene.database.begin() as session:
+        recording.complete_step(session, step.id, Observed(text, {"deep": [{text[:100]: [text]}]}, text, 0.0))
+    (kept,) = opened(scene, trace).steps
+    assert (kept.thought, kept.arguments, kept.observation, kept.error) == (text, {"title": text}, text, text)
+    assert kept.data == {"deep": [{text[:100]: [text]}]}
+
+
+REFUSED = (
+    {"a": "nul \x00"},
+    {"a": ["\ud83d"]},
+    {"\x00": 1},
+    {"a": float("nan")},
+    {"a": {1: 2}},
+    {"a": {"b": object()}},
+)
+
+
+@pytest.mark.parametrize("data", REFUSED, ids=range(len(REFUSED)))
+def test_data_that_no_database_keeps_exactly_is_refused_and_nothing_is_written(scene, data):
+    trace = start(scene)
+    with pytest.raises(StoreError, match=r"the (text|data) has"), scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep("ok", "read", data), seen=trace.version)
+    assert opened(scene, trace).steps == []
+
+
+def test_data_nested_beyond_reason_is_refused(scene):
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"in": deep}
+    trace = start(scene)
+    with pytest.raises(StoreError, match="nested too deeply"), scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep("ok", "read", deep), seen=trace.version)
+
+
+@pytest.mark.parametrize("text", ["nul \x00", "half \ud83d"])
+def test_a_text_that_no_database_keeps_exactly_is_refused_with_the_place(scene, text):
+    trace = start(scene)
+    with pytest.raises(StoreError, match=r"U\+\w{4} at place \d"), scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep(text), seen=trace.version)
+    assert opened(scene, trace).steps == []

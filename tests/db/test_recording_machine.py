@@ -1,0 +1,161 @@
+"""Recording in any order, against a model that is a few lists."""
+
+import itertools
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from db import forking, projects, reading, recording
+from db.database import Conflict, Database, Missing
+from db.models import Trace
+from db.schema import upgrade
+from db.upkeep import check
+
+TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=20)
+numbers = itertools.count()
+
+
+class Expected:
+    """What a trace should be: its steps as [id, thought, rating, done], those undone last on top, its version."""
+
+    def __init__(self, trace: Trace, steps: list[list[object]]) -> None:
+        self.id = trace.id
+        self.version = trace.version
+        self.steps = steps
+        self.undone: list[list[object]] = []
+        self.submitted = False
+
+
+class RecordingMachine(RuleBasedStateMachine):
+    """Every rule is tried at any time; what may not be done must be refused and change nothing."""
+
+    traces = Bundle("traces")
+
+    @initialize()
+    def open_store(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = Database(f"sqlite:///{Path(self.folder.name) / 'x.db'}")
+        upgrade(self.store)
+        self.expected: list[Expected] = []
+        with self.store.begin() as session:
+            self.project = projects.create_project(session, "p", "w")
+            self.ada = projects.get_or_create_user(session, "ada").id
+
+    def teardown(self) -> None:
+        assert check(self.store) == []
+        self.store.close()
+        self.folder.cleanup()
+
+    @rule(target=traces)
+    def start(self) -> Expected:
+        asked = SimpleNamespace(source_id=None, dataset=None, split=None, kind=None, gold_answers=[], decomposition=[])
+        asked.text, asked.details = f"question {next(numbers)}", {}
+        with self.store.begin() as session:
+            projects.add_questions(session, self.project.id, [asked])
+            last = projects.questions(session, self.project.id)[-1]
+            trace = recording.start_trace(session, last.id, self.ada)
+        self.expected.append(Expected(trace, []))
+        return self.expected[-1]
+
+    def change(self, trace: Expected, act, *, allowed: bool = True):
+        """Do it, or see it refused when it may not be."""
+        if trace.submitted or not allowed:
+            with pytest.raises((Conflict, Missing)), self.store.begin() as session:
+                act(session)
+            return None
+        with self.store.begin() as session:
+            found = act(session)
+        trace.version += 1
+        return found
+
+    @rule(trace=traces, thought=TEXTS, tool=st.sampled_from([None, "read"]))
+    def begin(self, trace: Expected, thought: str, tool: str | None) -> None:
+        new = recording.NewStep(thought, tool, {"title": thought})
+        step = self.change(trace, lambda s: recording.begin_step(s, trace.id, new, seen=trace.version, by=self.ada))
+        if step is not None:
+            trace.steps.append([step.id, thought, None, tool is None])
+            trace.undone = []
+
+    @rule(trace=traces, place=st.integers(0, 9), text=TEXTS)
+    def complete(self, trace: Expected, place: int, text: str) -> None:
+        if trace.steps:
+            step = trace.steps[place % len(trace.steps)]
+            observed = recording.Observed(text, {"text": text}, None, 0.1)
+            act = lambda s: recording.complete_step(s, step[0], observed)  # noqa: E731 - as the other rules have it
+            if self.change(trace, act, allowed=not step[3]):
+                step[3] = True
+
+    @rule(trace=traces, place=st.integers(0, 9), rating=st.integers(0, 6))
+    def rate(self, trace: Expected, place: int, rating: int) -> None:
+        if trace.steps:
+            step = trace.steps[place % len(trace.steps)]
+            act = lambda s: recording.rate(s, step[0], rating, seen=trace.version, by=self.ada)  # noqa: E731 - as above
+            if self.change(trace, act, allowed=1 <= rating <= 5):
+                step[2] = rating
+
+    @rule(trace=traces, place=st.integers(0, 9), thought=TEXTS)
+    def edit(self, trace: Expected, place: int, thought: str) -> None:
+        if trace.steps:
+            step = trace.steps[place % len(trace.steps)]
+            before = trace.version
+            self.change(trace, lambda s: recording.edit_thought(s, step[0], thought, seen=trace.version, by=self.ada))
+            if not trace.submitted:
+                trace.version = before + (thought != step[1])
+                step[1] = thought
+
+    @rule(trace=traces)
+    def undo(self, trace: Expected) -> None:
+        act = lambda s: recording.undo_step(s, trace.id, seen=trace.version, by=self.ada)  # noqa: E731 - as above
+        if self.change(trace, act, allowed=bool(trace.steps)):
+            trace.undone.append(trace.steps.pop())
+
+    @rule(trace=traces)
+    def redo(self, trace: Expected) -> None:
+        act = lambda s: recording.redo_step(s, trace.id, seen=trace.version, by=self.ada)  # noqa: E731 - as above
+        if self.change(trace, act, allowed=bool(trace.undone)):
+            trace.steps.append(trace.undone.pop())
+
+    @rule(trace=traces, stale=st.integers(1, 3))
+    def act_on_an_older_state(self, trace: Expected, stale: int) -> None:
+        new = recording.NewStep("late")
+        seen = trace.version - stale
+        self.change(trace, lambda s: recording.begin_step(s, trace.id, new, seen=seen), allowed=False)
+
+    @rule(trace=traces, answer=TEXTS)
+    def submit(self, trace: Expected, answer: str) -> None:
+        answers = recording.Answers(answer)
+        act = lambda s: recording.submit(s, trace.id, answers, seen=trace.version, by=self.ada)  # noqa: E731 - as above
+        if self.change(trace, act, allowed=bool(answer.strip()) and all(step[3] for step in trace.steps)):
+            trace.submitted = True
+
+    @rule(target=traces, trace=traces, place=st.integers(0, 4))
+    def fork(self, trace: Expected, place: int) -> Expected:
+        with self.store.begin() as session:
+            child = forking.fork(session, trace.id, min(place, len(trace.steps)), self.ada)
+            copies = reading.open_trace(session, child.id).steps
+        kept = [[copy.id, *step[1:]] for copy, step in zip(copies, trace.steps, strict=False)]
+        self.expected.append(Expected(child, kept))
+        return self.expected[-1]
+
+    @invariant()
+    def the_store_is_as_expected(self) -> None:
+        for trace in self.expected:
+            with self.store.read() as session:
+                record = reading.open_trace(session, trace.id)
+            told = [[s.id, s.thought, s.rating, s.finished_at is not None] for s in record.steps]
+            assert told == trace.steps
+            assert record.trace.version == trace.version
+            assert (record.trace.status == "submitted") == trace.submitted
+            assert [step.position for step in record.steps] == list(range(1, len(trace.steps) + 1))
+            assert next(record.faults(), None) is None
+
+
+TestRecording = RecordingMachine.TestCase
+TestRecording.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)

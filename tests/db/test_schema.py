@@ -1,0 +1,81 @@
+"""Migrations: they make exactly what the nouns say, go down and up again, and refuse a newer database."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, text
+
+from db import projects
+from db.database import Database, StoreUnavailable
+from db.models import Base
+from db.schema import downgrade, head, revision, upgrade
+
+
+def test_the_migrations_make_exactly_the_nouns(empty_database):
+    assert revision(empty_database) is None
+    assert upgrade(empty_database) is True
+    assert revision(empty_database) == head()
+    with empty_database.read() as session:
+        context = MigrationContext.configure(session.connection(), opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+        indexes = {i["name"] for t in Base.metadata.tables for i in inspect(session.connection()).get_indexes(t)}
+    assert {"ux_step_position", "ix_step_trace", "ix_trace_parent", "ix_question_queue"} <= indexes
+
+
+def test_upgrading_what_is_up_to_date_does_nothing(database):
+    assert upgrade(database) is False
+
+
+def test_down_to_the_beginning_and_up_again_leaves_a_store_that_works(scene):
+    downgrade(scene.database, "base")
+    with scene.database.read() as session:
+        assert set(inspect(session.connection()).get_table_names()) == {"alembic_version"}
+    upgrade(scene.database)
+    with scene.database.begin() as session:
+        projects.create_project(session, "again", "w")
+
+
+def test_a_database_of_a_newer_program_is_left_alone(database):
+    with database.begin() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreUnavailable, match=r"revision 9999.*update the program"):
+        upgrade(database)
+    with database.begin() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": head()})
+
+
+def test_two_that_start_at_once_upgrade_once(tmp_path):
+    stores = [Database(f"sqlite:///{tmp_path / 'showhow.db'}") for _ in range(4)]
+    failures: list[Exception] = []
+
+    def start(store: Database) -> None:
+        try:
+            upgrade(store)
+        except Exception as failed:  # noqa: BLE001 - a thread's failure is the test's
+            failures.append(failed)
+
+    threads = [threading.Thread(target=start, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert {revision(store) for store in stores} == {head()}
+    for store in stores:
+        store.close()
+
+
+def test_it_upgrades_from_any_folder_and_soon(tmp_path):
+    script = (
+        "import sys, time; from db.database import Database; from db.schema import upgrade;"
+        "started = time.perf_counter();"
+        f"upgrade(Database('sqlite:///{tmp_path / 'x.db'}')); assert time.perf_counter() - started < 2;"
+        "heavy = {'torch', 'langchain_core', 'numpy', 'tantivy', 'streamlit'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=Path("/"), check=True, timeout=60)
