@@ -34,7 +34,8 @@ class Annotator:
     def work(self, until: float) -> None:
         """Open the page, then commit a step every five seconds until the time is over."""
         pause = random.Random(self.name)  # noqa: S311 - spreads the load, guards nothing
-        with httpx.Client(base_url=self.url, timeout=60) as client:
+        # The server closes a connection that is idle for five seconds, which is just when the next commit would use it.
+        with httpx.Client(base_url=self.url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client:
             page = self._ask(client, {"page": "", "query_params": {"you": [self.name], "project": [PROJECT]}})
             time.sleep(pause.random() * EVERY)
             while page is not None and time.monotonic() < until:

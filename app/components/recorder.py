@@ -65,11 +65,11 @@ class Recorder:
 
     def run_step(self, composer: Composer) -> None:
         """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
-        new = self._new_step(composer)
+        new, tool = self._new_step(composer), composer.tool
         step = self._do(lambda session: recording.begin_step(session, self.record.trace.id, new, seen=self.seen))
         if step is not None:
             composer.next_slot()
-            self._complete(step, composer.tool)
+            self._complete(step, tool)
 
     def _new_step(self, composer: Composer) -> recording.NewStep:
         arguments = composer.arguments()
