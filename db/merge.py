@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from db.assignments import count_completed
 from db.bulk import insert_rows, values
-from db.models import Base, Project, Question, Run, Trace
+from db.models import Base, Project, Question, Run, Trace, User
 from db.projects import get_or_create_user, project_by_name
 from db.reading import open_trace
 from db.record import TraceRecord
@@ -30,7 +30,7 @@ def merge(session: Session, record: TraceRecord) -> Outcome:
     question = _question(session, record.question, project)
     if record.run is not None and session.get(Run, record.run.id) is None:
         _put(session, Run, record.run)
-    people = {old: get_or_create_user(session, name, ("annotator",)).id for old, name in record.people.items()}
+    people = {key: _person(session, key, name) for key, name in record.people.items()}
     _put(session, Trace, record.trace, question_id=question.id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
     for step in sorted([*record.steps, *record.removed], key=lambda step: (step.parent_id is not None, step.position)):
         _put(session, type(step), step)
@@ -40,6 +40,18 @@ def merge(session: Session, record: TraceRecord) -> Outcome:
         _put(session, type(judgement), judgement, judge_id=people.get(judgement.judge_id))  # type: ignore[arg-type]
     count_completed(session, question.id)
     return "added"
+
+
+def _person(session: Session, key: UUID, name: str) -> UUID:
+    """The key of the person of that name here; a new one keeps the key from elsewhere if it is free."""
+    known = session.scalar(select(User.id).where(User.name == name))
+    if known is not None:
+        return known
+    if session.get(User, key) is not None:
+        return get_or_create_user(session, name).id
+    session.add(User(name=name, id=key))
+    session.flush()
+    return key
 
 
 def _question(session: Session, question: Question, project: Project) -> Question:

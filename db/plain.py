@@ -1,8 +1,9 @@
 """Nouns as JSON values and back, exactly."""
 
 from dataclasses import MISSING, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -12,6 +13,9 @@ from db.models import Base
 from db.types import UnstorableText, check_storable
 
 Noun = TypeVar("Noun", bound=Base)
+
+# What an integer column holds in every database.
+LARGEST = 2**31 - 1
 
 
 class BrokenNoun(ValueError):
@@ -43,14 +47,13 @@ def from_plain(kind: type[Noun], plain: Any) -> Noun:
 
 
 @cache
-def _kinds(kind: type[Base]) -> dict[str, tuple[type, ...]]:
+def _kinds(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
     """The Python types that each field may have."""
     hints = get_type_hints(kind)
     found = {}
     for field in fields(kind):
         (inner,) = get_args(hints[field.name])
-        allowed = get_args(inner) if isinstance(inner, UnionType) else (inner,)
-        found[field.name] = tuple(get_origin(each) or each for each in allowed)
+        found[field.name] = get_args(inner) if isinstance(inner, UnionType) else (inner,)
     return found
 
 
@@ -59,24 +62,39 @@ def _required(kind: type[Base]) -> frozenset[str]:
     return frozenset(f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
 
 
-def _value(place: str, allowed: tuple[type, ...], value: Any) -> Any:
-    made = value
+def _value(place: str, allowed: tuple[Any, ...], value: Any) -> Any:
     try:
-        if isinstance(value, str) and UUID in allowed:
-            made = UUID(value)
-        elif isinstance(value, str) and datetime in allowed:
-            made = datetime.fromisoformat(value)
-        elif type(value) is int and float in allowed:
-            made = float(value)
-        elif isinstance(value, str):
-            check_storable(value)
+        made = _made(allowed, value)
     except UnstorableText as refused:
         raise BrokenNoun(f"{place}: {refused}") from refused
-    except ValueError as wrong:
-        raise BrokenNoun(f"{place} is {value[:60]!r}, which is no {allowed[0].__name__}") from wrong
-    if type(made) not in allowed:
-        wanted = " or ".join("null" if each is NoneType else each.__name__ for each in allowed)
+    except (ValueError, OverflowError) as wrong:
+        raise BrokenNoun(f"{place} is {str(value)[:60]!r}, which cannot be stored as one ({wrong})") from wrong
+    if type(made) not in [get_origin(each) or each for each in allowed]:
+        wanted = " or ".join("null" if each is NoneType else getattr(each, "__name__", str(each)) for each in allowed)
         raise BrokenNoun(f"{place} is of the kind {type(value).__name__}, not {wanted}")
-    if isinstance(made, datetime) and made.tzinfo is None:
-        raise BrokenNoun(f"{place} is {value!r}, which names no time zone")
+    if isinstance(made, list):
+        (item,) = get_args(allowed[0])
+        if not all(isinstance(each, get_origin(item) or item) for each in made):
+            raise BrokenNoun(f"{place} holds something else than it should")
     return made
+
+
+def _made(allowed: tuple[Any, ...], value: Any) -> Any:
+    """The value as the kind that JSON does not have; what no column holds is a ValueError."""
+    if isinstance(value, str) and UUID in allowed:
+        return UUID(value)
+    if isinstance(value, str) and datetime in allowed:
+        # Without a time zone, this raises nothing but gives a moment of the reader's own; so it is refused first.
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError("it names no time zone")
+        return moment.astimezone(UTC)
+    if isinstance(value, str):
+        check_storable(value)
+    if type(value) is int and abs(value) > LARGEST:
+        raise ValueError("it is too large")
+    if type(value) is int and float in allowed:
+        return float(value)
+    if type(value) is float and not isfinite(value):
+        raise ValueError("it is no finite number")
+    return value

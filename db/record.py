@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from db.models import TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
@@ -53,5 +54,22 @@ class TraceRecord:
             yield f"the status {self.trace.status!r} is none of {', '.join(TRACE_STATUSES)}"
         if any(step.rating is not None and not 1 <= step.rating <= 5 for step in every):
             yield "a rating is not between 1 and 5"
+        if not all(_sound_origin(origin) for step in every for origin in step.origins.values()):
+            yield "an argument's origin has none of the forms that there are"
         if any(step.removed_at is not None for step in self.steps) or any(s.removed_at is None for s in self.removed):
             yield "a removed step stands among the others, or the other way round"
+
+
+def _sound_origin(origin: Any) -> bool:
+    """Whether it has one of the forms of reasoners/origins.py, so that a page can describe it."""
+    match origin:
+        case {"from": "typed"}:
+            return True
+        case {"from": "question", "start": int(), "end": int()}:
+            return True
+        case {"from": "step", "step": int(), "pointer": str()}:
+            return all(isinstance(origin.get(name, 0), int) for name in ("start", "end"))
+        case {"from": "parts", "parts": list(parts)}:
+            return all(isinstance(part, dict) and _sound_origin(part.get("origin")) for part in parts)
+        case _:
+            return False

@@ -9,7 +9,8 @@ from uuid import uuid5
 
 from db.record import TraceRecord
 from fewshot_library.formats.format import Format, FormatError, Losses, Refused, json_records
-from fewshot_library.formats.humaniq_record import KEYS, Source, record_of, told_of
+from fewshot_library.formats.humaniq_record import KEYS, Source, answers_of, answers_told, record_of, told_of
+from fewshot_library.formats.humaniq_tools import to_ours
 from fewshot_library.formats.react_text import Told, Turn, compose, parse
 
 AUTHOR = "HumanIQ"
@@ -28,9 +29,9 @@ def read(path: Path) -> Iterator[TraceRecord]:
         told = parse(_single_braces(raw["One_Shot"]))
         if told.final_answer is None:
             raise FormatError(f'{path}, record {number}: the text has no "Final Answer:"')
-        named = [word.strip() for word in raw["Action_Sequence"].split("\t") if word.strip()]
-        used = [turn.action for turn in told.turns if turn.action is not None]
-        remembered: dict[str, Any] = {"action_sequence": named} if named != used else {}
+        sequence = raw["Action_Sequence"]
+        # Some published sequences are not those of their texts: the text is followed, the sequence remembered.
+        remembered: dict[str, Any] = {} if sequence == _sequence(told) else {"action_sequence": sequence}
         source = Source(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], remembered)
         record = record_of(told, source, {"author_id": author, "status": "approved"})
         record.people = {author: AUTHOR}
@@ -52,23 +53,48 @@ def write(records: Iterable[TraceRecord], stream: TextIO) -> Losses:
     for record in records:
         told = _stripped(told_of(record))
         text = compose(told).replace("{", "{{").replace("}", "}}")
-        if parse(_single_braces(text)) != told:
-            reason = "its text cannot be told in this format without being read otherwise"
+        if not _comes_back(record, told, text):
+            reason = "told in this format it would be read as something else"
             losses.refused.append(Refused(f"trace {record.trace.id}", reason))
             continue
         _count(record, told, losses)
-        used = [turn.action for turn in told.turns if turn.action is not None]
-        sequence = record.trace.configuration.get("humaniq", {}).get("action_sequence", used)
+        sequence = record.trace.configuration.get("humaniq", {}).get("action_sequence", _sequence(told))
         written = {
             "Question": record.question.text,
             "Dataset": record.question.dataset or record.project.name,
-            "Action_Sequence": "".join(f"\t{name}" for name in sequence),
+            "Action_Sequence": sequence,
             "One_Shot": text,
         }
         stream.write((",\n" if losses.written else "\n") + json.dumps(written, ensure_ascii=False, indent=1))
         losses.written += 1
     stream.write("\n]\n")
     return losses
+
+
+def _sequence(told: Told) -> str:
+    return "".join(f"\t{turn.action}" for turn in told.turns if turn.action is not None)
+
+
+def _comes_back(record: TraceRecord, told: Told, text: str) -> bool:
+    """Whether reading the text gives the parts, the answers and the calls that it was written from."""
+    if parse(_single_braces(text)) != told:
+        return False
+    answers, wanted = answers_of(told, {}), answers_told(record.trace)
+    if wanted["final_answer"] is None:
+        answers["final_answer"] = None
+    if _without_space(answers) != _without_space(wanted):
+        return False
+    for turn, step in zip(told.turns, record.steps, strict=True):
+        arguments = {} if turn.action_input is None else {"input": turn.action_input}
+        call = to_ours(turn.action, turn.action_input, record.question.text) if turn.action is not None else None
+        found = (call.tool, call.arguments) if call else (None, arguments)
+        if (found[0], _without_space(found[1])) != (step.tool, _without_space(step.arguments)):
+            return False
+    return True
+
+
+def _without_space(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
 
 
 def _stripped(told: Told) -> Told:

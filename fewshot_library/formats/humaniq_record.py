@@ -51,7 +51,7 @@ def record_of(told: Told, source: Source, trace_fields: dict[str, Any]) -> Trace
         final_thought=told.final_thought or None,
         started_at=MOMENT,
         submitted_at=MOMENT,
-        **_answers(told, remembered),
+        **answers_of(told, remembered),
         **trace_fields,
     )
     trace.configuration = {**trace.configuration, **({"humaniq": remembered} if remembered else {})}
@@ -91,7 +91,7 @@ def _step(turn: Turn, position: int, trace_id: UUID, remembered: dict[str, Any],
     )
 
 
-def _answers(told: Told, remembered: dict[str, Any]) -> dict[str, Any]:
+def answers_of(told: Told, remembered: dict[str, Any]) -> dict[str, Any]:
     """The answers by source; a final line of another form is remembered as it stands."""
     line = told.final_answer or ""
     labels = list(LABEL.finditer(line))
@@ -122,7 +122,7 @@ def told_of(record: TraceRecord) -> Told:
     ]
     line = join_answers(trace.answer_text, trace.answer_graph)
     as_written = Told(final_answer=remembered.get("final_line"), response=trace.final_answer)
-    if as_written.final_answer and _answers(as_written, {}) == _present(trace):
+    if as_written.final_answer and answers_of(as_written, {}) == answers_told(trace):
         line = as_written.final_answer
     bare = bool(turns) and turns[-1].action is turns[-1].action_input is turns[-1].observation is None
     return Told(
@@ -135,7 +135,8 @@ def told_of(record: TraceRecord) -> Told:
     )
 
 
-def _present(trace: Trace) -> dict[str, Any]:
+def answers_told(trace: Trace) -> dict[str, Any]:
+    """The answers of a trace that a text can tell."""
     named = {name: getattr(trace, name) for name in ("answer_text", "answer_graph")}
     return {name: value for name, value in named.items() if value is not None} | {"final_answer": trace.final_answer}
 

@@ -13,6 +13,13 @@ OURS = {
     "GetLabel": "getLabel",
 }
 THEIRS = {ours: theirs for theirs, ours in OURS.items()}
+ARGUMENTS = {
+    "wikisearch": ("query",),
+    "getWikiDataID": ("title",),
+    "generateQuery": ("question", "entity_ids"),
+    "runQuery": ("sparql",),
+    "getLabel": ("ids",),
+}
 _IDS_ONLY = re.compile(r"[\s\[\]'\",]*[QP]\d+(?:[\s\[\]'\",]+[QP]\d+)*[\s\[\]'\",]*")
 _ASKED_WITH_IDS = re.compile(r"(.+?) # (\[[^\[\]]*\])", re.DOTALL)
 _ID = re.compile(r"[QP]\d+")
@@ -28,32 +35,35 @@ class Call:
 
 def to_ours(tool: str, text: str | None, question: str) -> Call:
     """The call that HumanIQ wrote as a tool's name and a line of input."""
-    ours = OURS.get(tool)
+    ours = OURS.get(tool, tool)
     if text is None:
-        return Call(ours or tool, {})
-    if ours is None:
-        return Call(tool, _other(text))
+        return Call(ours, {})
+    named = _named(text)
+    if named is not None and (ours not in ARGUMENTS or named.keys() <= set(ARGUMENTS[ours])):
+        return Call(ours, named)
     if ours == "generateQuery":
-        asked = _ASKED_WITH_IDS.fullmatch(text)
-        if _IDS_ONLY.fullmatch(text):
-            return Call(ours, {"question": question, "entity_ids": _ID.findall(text)})
-        return Call(
-            ours,
-            {"question": asked[1], "entity_ids": _ID.findall(asked[2])}
-            if asked
-            else {"question": text, "entity_ids": []},
-        )
+        return Call(ours, _asked(text, question))
     if ours == "getLabel":
         return Call(ours, {"ids": _ID.findall(text) if _IDS_ONLY.fullmatch(text) else [text]})
-    return Call(ours, {{"wikisearch": "query", "getWikiDataID": "title", "runQuery": "sparql"}[ours]: text})
+    return Call(ours, {ARGUMENTS[ours][0] if ours in ARGUMENTS else "input": text})
 
 
-def _other(text: str) -> dict[str, Any]:
+def _named(text: str) -> dict[str, Any] | None:
+    """The arguments of an input that is a JSON object, as calls are written that a plain line cannot tell."""
     try:
         found = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {"input": text}
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _asked(text: str, question: str) -> dict[str, Any]:
+    if _IDS_ONLY.fullmatch(text):
+        return {"question": question, "entity_ids": _ID.findall(text)}
+    both = _ASKED_WITH_IDS.fullmatch(text)
+    if both:
+        return {"question": both[1], "entity_ids": _ID.findall(both[2])}
+    return {"question": text, "entity_ids": []}
 
 
 def to_theirs(tool: str, arguments: dict[str, Any], question: str) -> tuple[str, str | None]:
@@ -61,18 +71,21 @@ def to_theirs(tool: str, arguments: dict[str, Any], question: str) -> tuple[str,
     name = THEIRS.get(tool, tool)
     if not arguments:
         return name, None
-    if tool == "generateQuery" and arguments.keys() == {"question", "entity_ids"}:
-        ids = _listed(arguments["entity_ids"])
-        if not arguments["entity_ids"]:
-            return name, str(arguments["question"])
-        return name, ids if arguments["question"] == question else f"{arguments['question']} # {ids}"
-    if tool == "getLabel" and arguments.keys() == {"ids"}:
-        return name, _listed(arguments["ids"])
+    line = _line(arguments, question)
+    if line is None or to_ours(name, line, question).arguments != arguments:
+        line = json.dumps(arguments, ensure_ascii=False)
+    return name, line
+
+
+def _line(arguments: dict[str, Any], question: str) -> str | None:
+    """The plain line that may tell these arguments."""
+    match arguments:
+        case {"question": str(asked), "entity_ids": list(ids)}:
+            listed = f"[{', '.join(map(str, ids))}]"
+            if not ids:
+                return asked
+            return listed if asked == question else f"{asked} # {listed}"
+        case {"ids": list(ids)}:
+            return f"[{', '.join(map(str, ids))}]"
     only = next(iter(arguments.values()))
-    if len(arguments) == 1 and isinstance(only, str) and to_ours(name, only, question).arguments == arguments:
-        return name, only
-    return name, json.dumps(arguments, ensure_ascii=False)
-
-
-def _listed(ids: Any) -> str:
-    return f"[{', '.join(map(str, ids))}]" if isinstance(ids, list) else str(ids)
+    return only if isinstance(only, str) else None

@@ -1,0 +1,269 @@
+"""Showhow's own files: nothing is lost, and what is broken is refused with its line."""
+
+import io
+import json
+import random
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from db.database import Database, StoreError
+from db.merge import merge
+from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.record import TraceRecord
+from db.schema import upgrade
+from fewshot_library.formats import detect, read_traces
+from fewshot_library.formats.format import FormatError
+from fewshot_library.formats.showhow import read, write
+
+TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=30) | st.sampled_from(
+    ["👩‍👩‍👧‍👦", "Observation: x\nThought:", '"\\"', "\u2028\r\n\t ", "{{}}", "שלום", "'; DROP TABLE step; --"]
+)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | FLOATS | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+OBJECTS = st.dictionaries(TEXT, JSON, max_size=3)
+MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds are naive
+MAYBE_TEXT = st.none() | TEXT
+SECONDS = st.none() | st.floats(0, 1e6)
+
+
+@st.composite
+def steps_of(draw: Any, trace_id: Any, positions: list[int], *, removed: bool) -> list[Step]:
+    return [
+        Step(
+            trace_id=trace_id,
+            position=position,
+            thought=draw(TEXT),
+            tool=draw(MAYBE_TEXT),
+            arguments=draw(OBJECTS),
+            origins={"a": draw(st.sampled_from([{"from": "typed"}, {"from": "question", "start": 0, "end": 2}]))},
+            observation=draw(MAYBE_TEXT),
+            data=draw(st.none() | OBJECTS),
+            error=draw(MAYBE_TEXT),
+            rating=draw(st.none() | st.integers(1, 5)),
+            latency=draw(SECONDS),
+            started_at=draw(MOMENTS),
+            finished_at=draw(st.none() | MOMENTS),
+            removed_at=draw(MOMENTS) if removed else None,
+            version=draw(st.integers(1, 99)),
+        )
+        for position in positions
+    ]
+
+
+@st.composite
+def records(draw: Any) -> TraceRecord:
+    """Any trace that a store could hold."""
+    ada, ben = User(name="ada"), User(name="ben " + draw(TEXT))
+    project = Project(name=draw(TEXT), world=draw(TEXT), guidelines=draw(TEXT), tools=draw(st.lists(TEXT, max_size=2)))
+    question = Question(
+        project_id=project.id,
+        position=draw(st.integers(1, 999)),
+        text=draw(TEXT),
+        kind=draw(MAYBE_TEXT),
+        gold_answers=draw(st.lists(OBJECTS, max_size=2)),
+        details=draw(OBJECTS),
+    )
+    run = draw(st.none() | st.builds(Run, name=TEXT, reasoner=TEXT, world=TEXT, configuration=OBJECTS))
+    trace = Trace(
+        question_id=question.id,
+        author_id=None if run else ada.id,
+        run_id=run.id if run else None,
+        status=draw(st.sampled_from(["draft", "submitted", "approved", "rejected", "failed"])),
+        final_answer=draw(MAYBE_TEXT),
+        final_thought=draw(MAYBE_TEXT),
+        parent_id=draw(st.none() | st.uuids()),
+        started_at=draw(MOMENTS),
+        submitted_at=draw(st.none() | MOMENTS),
+        active_seconds=draw(SECONDS),
+        configuration=draw(OBJECTS),
+        version=draw(st.integers(1, 999)),
+    )
+    steps = draw(steps_of(trace.id, list(range(1, draw(st.integers(0, 3)) + 1)), removed=False))
+    removed = draw(steps_of(trace.id, [len(steps) + 1] * draw(st.integers(0, 1)), removed=True))
+    edits = [
+        Edit(
+            trace_id=trace.id,
+            action="thought",
+            before=draw(OBJECTS),
+            step_id=step.id,
+            editor_id=ben.id,
+            at=draw(MOMENTS),
+        )
+        for step in steps[:1]
+    ]
+    judgements = [
+        Judgement(trace_id=trace.id, aspect="approval", value="approved", judge_id=ben.id, comment=draw(TEXT))
+    ]
+    people = {ada.id: ada.name, ben.id: ben.name}
+    return TraceRecord(project, question, trace, steps, removed, edits, judgements, run, people)
+
+
+def written(*given_records: TraceRecord) -> str:
+    stream = io.StringIO()
+    losses = write(given_records, stream)
+    assert (losses.written, losses.told()) == (len(given_records), [])
+    return stream.getvalue()
+
+
+def plain_trace(thought: str = "look") -> TraceRecord:
+    project = Project(name="p", world="w")
+    question = Question(project_id=project.id, position=1, text="who?")
+    ada = User(name="ada")
+    trace = Trace(question_id=question.id, author_id=ada.id, status="approved", final_answer="Ada")
+    step = Step(
+        trace_id=trace.id,
+        position=1,
+        thought=thought,
+        tool="read",
+        arguments={"title": "x"},
+        finished_at=trace.started_at,
+    )
+    edit = Edit(trace_id=trace.id, action="rating", before={"rating": 1}, step_id=step.id, editor_id=ada.id)
+    return TraceRecord(project, question, trace, [step], edits=[edit], people={ada.id: "ada"})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(records(), max_size=3))
+def test_what_is_written_is_read_again_as_it_was(given_records):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "traces.jsonl"
+        path.write_text(written(*given_records), encoding="utf-8")
+        assert list(read(path)) == given_records
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(records())
+def test_what_was_read_goes_through_a_store_and_comes_out_as_the_same(record):
+    with tempfile.TemporaryDirectory() as folder:
+        store = Database(f"sqlite:///{Path(folder) / 'x.db'}")
+        upgrade(store)
+        with store.begin() as session:
+            assert merge(session, record) == "added"
+        with store.begin() as session:
+            assert merge(session, record) == "same"
+        store.close()
+
+
+def test_a_thought_of_a_megabyte_and_deep_data_are_kept(tmp_path):
+    record = plain_trace("long 👍 " * 150_000)
+    deep: dict[str, Any] = {}
+    for _ in range(100):
+        deep = {"in": [deep]}
+    record.steps[0].data = deep
+    path = tmp_path / "traces.jsonl"
+    path.write_text(written(record), encoding="utf-8")
+    assert detect(path).name == "showhow"
+    assert list(read_traces(path)) == [record]
+
+
+BROKEN = {
+    "not json": lambda _: "{",
+    "no trace of Showhow's": lambda _: json.dumps({"a": 1}),
+    "version 2": lambda told: json.dumps({**told, "version": 2}),
+    "'steps' is missing": lambda told: json.dumps({k: v for k, v in told.items() if k != "steps"}),
+    "'extra' is unknown": lambda told: json.dumps({**told, "extra": 1}),
+    "the trace has no 'question_id'": lambda told: json.dumps(
+        {**told, "trace": {k: v for k, v in told["trace"].items() if k != "question_id"}}
+    ),
+    "the trace has an unknown field 'x'": lambda told: json.dumps({**told, "trace": {**told["trace"], "x": 1}}),
+    "the trace's id is 'x'": lambda told: json.dumps({**told, "trace": {**told["trace"], "id": "x"}}),
+    "of the kind int, not str": lambda told: json.dumps({**told, "question": {**told["question"], "text": 3}}),
+    "names no time zone": lambda told: json.dumps(
+        {**told, "trace": {**told["trace"], "started_at": "2026-01-01T00:00"}}
+    ),
+    "is none of draft": lambda told: json.dumps({**told, "trace": {**told["trace"], "status": "lost"}}),
+    "not numbered 1, 2, 3": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "position": 2}]}),
+    "not between 1 and 5": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "rating": 6}]}),
+    "too large": lambda told: json.dumps({**told, "trace": {**told["trace"], "version": 10**30}}),
+    "no finite number": lambda told: json.dumps({**told, "trace": {**told["trace"], "wall_seconds": float("inf")}}),
+    "origin has none": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "origins": {"a": {}}}]}),
+    "a step that is named is not there": lambda told: json.dumps({**told, "steps": []}),
+    "a person has no name": lambda told: json.dumps({**told, "people": {}}),
+    "U+0000": lambda told: json.dumps({**told, "project": {**told["project"], "name": "nul \x00"}}),
+}
+
+
+@pytest.mark.parametrize("reason", BROKEN)
+def test_a_broken_line_stops_the_reading_with_its_number_and_the_reason(tmp_path, reason):
+    good = written(plain_trace())
+    broken = BROKEN[reason](json.loads(written(plain_trace())))
+    path = tmp_path / "traces.jsonl"
+    path.write_text(f"{good}\n{broken}\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"traces\.jsonl, line 3: ") as refused:
+        list(read(path))
+    assert reason in str(refused.value) or reason == "not json"
+
+
+def _mutated(told: Any, chance: random.Random) -> Any:
+    """The record with one place in it changed to something else."""
+    junk = [
+        None,
+        -1,
+        10**40,
+        1.5,
+        True,
+        "",
+        "\x00",
+        "\ud83d",
+        [],
+        {},
+        [[]],
+        {"a": float("nan")},
+        "0001-01-01T00:00:00+14:00",
+    ]
+    if isinstance(told, dict) and told and chance.random() < 0.9:
+        key = chance.choice(sorted(told))
+        if chance.random() < 0.1:
+            return {other: value for other, value in told.items() if other != key}
+        return {**told, key: _mutated(told[key], chance)}
+    if isinstance(told, list) and told and chance.random() < 0.9:
+        place = chance.randrange(len(told))
+        return [*told[:place], _mutated(told[place], chance), *told[place + 1 :]]
+    return chance.choice(junk)
+
+
+def test_five_hundred_malformed_files_are_refused_or_kept_and_none_does_harm(tmp_path):
+    chance = random.Random(5)  # noqa: S311 - malformed files, no secrets
+    store = Database(f"sqlite:///{tmp_path / 'x.db'}")
+    upgrade(store)
+    path = tmp_path / "traces.jsonl"
+    outcomes = {"refused": 0, "kept": 0}
+    for _ in range(500):
+        line = json.dumps(_mutated(json.loads(written(plain_trace())), chance)).encode()
+        if chance.random() < 0.2:
+            place = chance.randrange(len(line))
+            line = (
+                line[:place] + chance.choice([b"", b"\xff", b"\x00", b"}", b'"']) + line[place + chance.randrange(9) :]
+            )
+        path.write_bytes(line)
+        try:
+            with store.begin() as session:
+                for record in read(path):
+                    merge(session, record)
+            outcomes["kept"] += 1
+        except (FormatError, StoreError):
+            outcomes["refused"] += 1
+    store.close()
+    assert outcomes["refused"] > 200
+    assert outcomes["kept"] > 10
+
+
+def test_times_are_kept_in_utc(tmp_path):
+    record = plain_trace()
+    told = json.loads(written(record))
+    moment = record.trace.started_at
+    told["trace"]["started_at"] = (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00")
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps(told))
+    (kept,) = read(path)
+    assert kept.trace.started_at == moment
