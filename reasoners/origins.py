@@ -20,7 +20,7 @@ Origin = dict[str, Any]
 TYPED: Origin = {"from": "typed"}
 # Fields that hold what a person would pick; scores, flags and places are none.
 VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql"})
-SHORTEST_PART = 3
+SHORTEST_PART = 2
 
 
 class BrokenOrigin(ValueError):
@@ -93,8 +93,9 @@ def _parts(value: str, question: str, known: Sequence[Known]) -> list[dict[str, 
 
 
 def _question_origin(text: str, question: str) -> Origin | None:
-    span = _span(text, question)
-    return {"from": "question", "start": span[0], "end": span[1]} if span else None
+    # As it is spelled: the WHERE of a query is not the question's first word.
+    match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", question)
+    return {"from": "question", "start": match.start(), "end": match.end()} if match else None
 
 
 def _take(taken: list[dict[str, Any]], pattern: str, value: str, origin_of: Any) -> None:

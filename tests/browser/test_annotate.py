@@ -40,14 +40,14 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     open_question(ada, QUESTION)
 
     # The text tells who the husband was.
-    ada.thought.fill("Who was her husband?")
+    ada.saved(lambda: ada.thought.fill("Who was her husband?"))
     ada.fill("query", "Octavie Coudreau")
     found = ada.run()
     expect(found).to_contain_text("(from the question)")
     ada.rate(4)
     ada.choose("Alt+2")
     ada.value(found, "Octavie Coudreau")
-    ada.thought.fill("Read about her.")
+    ada.saved(lambda: ada.thought.fill("Read about her."))
     article = ada.run()
     expect(article).to_contain_text("(from step 1)")
     expect(article.locator("mark").first).to_be_visible()

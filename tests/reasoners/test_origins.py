@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from reasoners.origins import TYPED, BrokenOrigin, describe, known_values, resolve, trace_origin
 
 QUESTION = "Where was the father of Ada Byron born?"
-HITS = {"hits": [{"title": "Ada Byron", "snippet": "a person", "entity": "Q1"}, {"title": "Lord Byron", "entity": "Q2"}]}
+ADA = {"title": "Ada Byron", "snippet": "a person", "entity": "Q1"}
+HITS = {"hits": [ADA, {"title": "Lord Byron", "entity": "Q2"}]}
 ROWS = {"columns": ["x"], "rows": [[{"kind": "entity", "value": "Q3", "label": "London"}]], "boolean": None}
 
 
@@ -45,6 +46,11 @@ def test_a_text_made_of_several_values_keeps_the_place_of_each():
     origin = origin_of(query, {1: HITS, 2: ROWS})
     assert [query[part["start"] : part["end"]] for part in origin["parts"]] == ["Lord Byron", "London"]
     assert [part["origin"]["step"] for part in origin["parts"]] == [1, 2]
+
+
+def test_the_where_of_a_query_is_not_the_questions_first_word():
+    query = "SELECT ?x WHERE { wd:Q2 wdt:P19 ?x }"
+    assert [query[part["start"] : part["end"]] for part in origin_of(query, {1: HITS})["parts"]] == ["Q2"]
 
 
 def test_snippets_and_flags_are_no_values():
