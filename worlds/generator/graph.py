@@ -61,7 +61,7 @@ def triples(universe: Universe, items: Items) -> Iterator[str]:
         item = items.id(kind, name)
         yield from _named(item, name, [])
         yield f"<{terms.ENTITY}{item}> <{terms.SCHEMA_DESCRIPTION}> {_text(description)} ."
-        if kind in ("person", "town"):
+        if kind in ("person", "town", "region", "country"):
             yield f"<{terms.page_of_title(name)}> <{terms.SCHEMA_ABOUT}> <{terms.ENTITY}{item}> ."
     for country, regions in COUNTRIES.items():
         yield _claim(items.id("country", country), "P31", items.id("kind", "country"))

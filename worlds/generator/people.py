@@ -1,19 +1,24 @@
 """Fictional families: who was born where and when, who married whom, and what they do."""
 
 import random
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 
 from faker import Faker
 
-TODAY = date(2000, 1, 1)
+TODAY = date(2020, 1, 1)
 """The day on which the world stands still."""
+LAST_BIRTH = date(1999, 12, 31)
+"""Everybody is grown up: each has a job and a home."""
 FIRST_BIRTHS = (date(1895, 1, 1), date(1925, 12, 31))
 LIFE_YEARS = (58, 96)
 YOUNGEST_PARENT, OLDEST_PARENT = 20, 45
 SPACING_DAYS = 400
 """Between siblings."""
+FRIENDS_YEARS = 15
+"""Friends are no further apart in age, so that they have lived at the same time."""
 COUNTRIES: dict[str, dict[str, tuple[str, ...]]] = {
     "Veltria": {"Upper Osk": ("Marnholm", "Tresk", "Oskfurt"), "Lower Osk": ("Brennick", "Saltmere", "Wendlow")},
     "Karsund": {"Northmark": ("Eskby", "Halvorn", "Ristad"), "Fjellmark": ("Tindra", "Lomvik", "Grannes")},
@@ -43,6 +48,12 @@ class Person:
     def siblings(self) -> list["Person"]:
         """The other children of the parents."""
         return [child for child in self.father.children if child is not self] if self.father else []
+
+    @property
+    def family(self) -> list["Person"]:
+        """Parents, siblings, spouse and children."""
+        near = (self.father, self.mother, self.spouse)
+        return [*(person for person in near if person), *self.siblings, *self.children]
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -88,7 +99,7 @@ class Universe:
 
     def _children(self, father: Person, mother: Person) -> list[Person]:
         first = max(father.born, mother.born) + timedelta(days=YOUNGEST_PARENT * 366)
-        last = min(mother.born + timedelta(days=OLDEST_PARENT * 365), TODAY)
+        last = min(mother.born + timedelta(days=OLDEST_PARENT * 365), LAST_BIRTH)
         last = min([last, *(parent.died for parent in (father, mother) if parent.died)])
         born = first + timedelta(days=self._chance.randint(0, 2500))
         children: list[Person] = []
@@ -128,9 +139,14 @@ class Universe:
         return start + timedelta(days=self._chance.randint(0, (end - start).days))
 
     def _befriend(self) -> None:
+        """Give everybody up to two friends of about the same age outside the family; friendship is mutual."""
+        ordered = sorted(self.people, key=lambda person: person.born)
+        births = [person.born for person in ordered]
+        apart = timedelta(days=FRIENDS_YEARS * 365)
         for person in self.people:
+            first, last = bisect_left(births, person.born - apart), bisect_right(births, person.born + apart)
             for _ in range(self._chance.choice((0, 1, 1, 2))):
-                other = self._chance.choice(self.people)
-                if other is not person and other not in person.friends:
+                other = ordered[self._chance.randrange(first, last)]
+                if other is not person and other not in person.friends and other not in person.family:
                     person.friends.append(other)
                     other.friends.append(person)
