@@ -72,7 +72,7 @@ def list_traces(project: Project, status: str) -> list[review.Line]:
 def _row(line: review.Line) -> None:
     chosen = st.query_params.get("trace") == str(line.trace_id)
     rating = f", rated {line.mean_rating:.1f}" if line.mean_rating is not None else ""
-    spent = f", {line.active_seconds / 60:.1f} min" if line.active_seconds is not None else ""
+    spent = f", {_spent(line.active_seconds)}" if line.active_seconds is not None else ""
     with st.container(key=f"row_{line.trace_id.hex}"):
         if st.button(
             plain(line.question),
@@ -88,6 +88,10 @@ def _row(line: review.Line) -> None:
         )
 
 
+def _spent(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
 def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> None:
     """One trace with the gold answer, what was said of it before, and the decision."""
     st.html(f'<h2 class="question">{plain_html(record.question.text)}</h2>')
@@ -100,7 +104,6 @@ def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> 
         st.caption(
             f"{plain(by)}, {judgement.created_at:%Y-%m-%d %H:%M} UTC: {judgement.value}. {plain(judgement.comment)}"
         )
-    show_trace(record, editable=False, forkable=False)
     comment = st.text_area(
         "Comment", key=f"comment_{record.trace.id.hex}", height=80, placeholder="Needed to return it"
     )
@@ -113,6 +116,7 @@ def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> 
             _decide(record, person, comment, others, approved=False)
         if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
             _open_other(record.trace.id, others)
+    show_trace(record, editable=False, forkable=False)
 
 
 def _decide(record: TraceRecord, person: User, comment: str, others: list[review.Line], *, approved: bool) -> None:

@@ -5,24 +5,35 @@ from importlib.resources import files
 
 from app.resources import database, settings
 from db import projects
+from db.database import Conflict
 from worlds.build import WorldExists
 from worlds.folder import ABOUT
-from worlds.generator import build_generated, generate
+from worlds.generator import GeneratedWorld, build_generated, generate
 
 PEOPLE, SEED = 300, 1
 
 
 def make(world: str, project: str) -> None:
-    """Build the world and add the project with its questions; what is there already stays."""
+    """Build the world and the project with its questions; what is there already stays, whoever made it."""
     made = generate(PEOPLE, SEED)
     if not (settings().worlds / world / ABOUT).is_file():
         about = {"people": PEOPLE, "seed": SEED}
         # Where two begin at once the other one's world is the same.
         with suppress(WorldExists):
             build_generated(settings().worlds, world, made, about, replace=False)
+    try:
+        _add(world, project, made)
+    except Conflict:
+        # Likewise the other one's project, unless it is something else that does not fit.
+        with database().read() as session:
+            if projects.project_by_name(session, project) is None:
+                raise
+
+
+def _add(world: str, project: str, made: GeneratedWorld) -> None:
+    """The project and its questions in one transaction: both are there, or neither."""
     guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
     with database().begin() as session:
-        found = projects.project_by_name(session, project)
-        if found is None:
+        if projects.project_by_name(session, project) is None:
             found = projects.create_project(session, project, world, guidelines=guidelines)
-        projects.add_questions(session, found.id, made.questions)
+            projects.add_questions(session, found.id, made.questions)

@@ -26,7 +26,9 @@ class Annotator:
 
     def settle(self) -> None:
         """Wait until the page is drawn and nothing runs."""
-        expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible(timeout=PATIENCE)
+        expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible(
+            timeout=PATIENCE
+        )
         self.page.wait_for_timeout(250)
 
     @property

@@ -17,7 +17,10 @@ FLAGS = (
 ).split()
 HOSTILE = [
     {"title": '<img src=x onerror="document.title=1">', "text": "A title with <b>mark-up</b> & **stars** in it. 😀"},
-    {"title": "Quote\"d 'n' $x^2$ `code` [link](http://127.0.0.1:9/)", "text": "An article about nothing but its title."},
+    {
+        "title": "Quote\"d 'n' $x^2$ `code` [link](http://127.0.0.1:9/)",
+        "text": "An article about nothing but its title.",
+    },
 ]
 
 

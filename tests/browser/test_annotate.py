@@ -33,13 +33,8 @@ def trace_of(page: Page) -> str:
     return parse_qs(urlparse(page.url).query)["trace"][0]
 
 
-def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_imported_elsewhere(
-    page: Page, real: Showhow, tmp_path: Path
-):
-    ada = Annotator(page, real.url, "ada", "2Wiki")
-    open_question(ada, QUESTION)
-
-    # The text tells who the husband was.
+def ask_the_text(ada: Annotator) -> None:
+    """The text tells who the husband was."""
     ada.saved(lambda: ada.thought.fill("Who was her husband?"))
     ada.fill("query", "Octavie Coudreau")
     found = ada.run()
@@ -53,11 +48,13 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     expect(article.locator("mark").first).to_be_visible()
     ada.rate(5)
 
-    # A reload in the middle keeps the steps and what is being typed.
+
+def reload_while_typing(ada: Annotator) -> None:
+    """A reload in the middle keeps the steps and what is being typed."""
     ada.choose("Alt+3")
     ada.saved(lambda: ada.thought.fill("Which entity is Henri Coudreau?"))
-    page.reload()
-    page.wait_for_selector("li.step")
+    ada.page.reload()
+    ada.page.wait_for_selector("li.step")
     ada.settle()
     expect(ada.steps).to_have_count(2)
     expect(ada.thought).to_have_value("Which entity is Henri Coudreau?")
@@ -65,18 +62,22 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     ada.run()
     expect(ada.steps.last).to_contain_text("Q1365431")
 
-    # A step that was a mistake is undone, and kept.
+
+def undo_a_slip(ada: Annotator) -> None:
+    """A step that was a mistake is undone."""
     ada.choose("Alt+6")
     ada.fill("ids", "Q1365431")
     ada.run()
-    page.keyboard.press("Alt+Z")
+    ada.page.keyboard.press("Alt+Z")
     expect(ada.steps).to_have_count(3)
     ada.settle()
 
-    # The graph tells where he was born; a fork goes on from the third step.
-    first = trace_of(page)
+
+def fork_and_ask_the_graph(ada: Annotator) -> str:
+    """A fork goes on from the third step: the graph tells where he was born; gives the fork, submitted."""
+    first = trace_of(ada.page)
     ada.steps.nth(2).get_by_role("button", name="Fork here").click()
-    page.wait_for_function("first => !location.search.includes(first)", arg=first)
+    ada.page.wait_for_function("first => !location.search.includes(first)", arg=first)
     ada.settle()
     expect(ada.steps).to_have_count(3)
     ada.choose("Alt+5")
@@ -86,22 +87,39 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     expect(born).to_contain_text("Sonnac")
     expect(born).to_contain_text("(from step 3)")
     ada.rate(5)
-    page.keyboard.press("Control+Shift+Enter")
+    ada.page.keyboard.press("Control+Shift+Enter")
     ada.settle()
     ada.value(ada.steps.last, "Sonnac")
-    expect(page.get_by_label("Final answer")).to_have_value("Sonnac")
-    expect(page.get_by_label("Answer from the graph")).to_have_value("Sonnac")
-    forked = trace_of(page)
-    page.keyboard.press("Control+Enter")
-    page.wait_for_function("forked => !location.search.includes(forked)", arg=forked)
+    expect(ada.page.get_by_label("Final answer")).to_have_value("Sonnac")
+    expect(ada.page.get_by_label("Answer from the graph")).to_have_value("Sonnac")
+    forked = trace_of(ada.page)
+    ada.page.keyboard.press("Control+Enter")
+    ada.page.wait_for_function("forked => !location.search.includes(forked)", arg=forked)
+    return forked
 
-    # A reviewer approves it beside the gold answer.
-    page.goto(f"{real.url}/review?you=grace&project=2Wiki&trace={forked}")
+
+def approve(page: Page, address: str) -> None:
+    """A reviewer approves it beside the gold answer."""
+    page.goto(address)
     expect(page.get_by_text("Gold answer:")).to_contain_text("Sonnac")
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    page.wait_for_timeout(500)
     page.keyboard.press("Alt+A")
     expect(page.get_by_text("Approved: it is a demonstration now.")).to_be_visible()
 
-    # It leaves as a file and enters an empty database unchanged.
+
+def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_imported_elsewhere(
+    page: Page, real: Showhow, tmp_path: Path
+):
+    ada = Annotator(page, real.url, "ada", "2Wiki")
+    open_question(ada, QUESTION)
+    ask_the_text(ada)
+    reload_while_typing(ada)
+    undo_a_slip(ada)
+    first = trace_of(page)
+    forked = fork_and_ask_the_graph(ada)
+    approve(page, f"{real.url}/review?you=grace&project=2Wiki&trace={forked}")
+
     sent, back = tmp_path / "sent.jsonl", tmp_path / "back.jsonl"
     real.run("traces", "export", str(sent), "--status", "approved")
     other = Showhow(tmp_path / "other")
@@ -111,10 +129,8 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     other.run("traces", "export", str(back), "--status", "approved")
     assert back.read_bytes() == sent.read_bytes()
     trace = json.loads(sent.read_text())
-    told = json.dumps(trace)
-    assert first in told, "the trace knows the one it was forked from"
-    tools = [step["tool"] for step in trace["steps"]]
-    assert tools == ["wikisearch", "read", "getWikiDataID", "runQuery"]
+    assert first in json.dumps(trace), "the trace knows the one it was forked from"
+    assert [step["tool"] for step in trace["steps"]] == ["wikisearch", "read", "getWikiDataID", "runQuery"]
     assert [step["rating"] for step in trace["steps"]] == [4, 5, None, 5]
     assert all(step["active_seconds"] is not None and step["wall_seconds"] > 0 for step in trace["steps"][:2])
 
@@ -240,6 +256,7 @@ def test_a_returned_trace_comes_back_with_the_reviewers_words_and_is_fixed_by_a_
     page.keyboard.press("Control+Enter")
     page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
     page.goto(f"{real.url}/review?you=grace&project=2Wiki&trace={trace}")
+    jo.settle()
     page.get_by_role("button", name="Return").click()
     expect(page.get_by_text("say what is wrong with the trace")).to_be_visible()
     page.get_by_label("Comment").fill("Look at the second article.")
