@@ -1,5 +1,6 @@
 """Building a world's folder: in a temporary one beside it, renamed when it is whole."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ from worlds.text import TextWriter
 from worlds.toml import dump
 
 _PARTIAL = ".building-"
+_TAKEN = "There is a world {!r} already; choose another name, or replace it with --replace."
 
 
 class WorldExists(WorldError):
@@ -36,13 +38,13 @@ def build_world(worlds: Path, name: str, sources: Sources, *, replace: bool = Fa
     """Build the world and give what its world.toml says; a failure or a kill leaves no half world behind."""
     target = world_folder(worlds, name)
     if target.exists() and not replace:
-        raise WorldExists(f"There is a world {name!r} already; choose another name, or replace it with --replace.")
+        raise WorldExists(_TAKEN.format(name))
     worlds.mkdir(parents=True, exist_ok=True)
     _sweep(worlds)
     partial = Path(tempfile.mkdtemp(prefix=f"{_PARTIAL}{os.getpid()}-", dir=worlds))
     try:
         about = _write(partial, name, sources)
-        _put_in_place(partial, target)
+        _put_in_place(partial, target, replace=replace)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -90,15 +92,21 @@ def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tupl
     return len(known)
 
 
-def _put_in_place(partial: Path, target: Path) -> None:
+def _put_in_place(partial: Path, target: Path, *, replace: bool) -> None:
     for path in partial.rglob("*"):
         if path.is_file():
             _sync(path)
     former = None
-    if target.exists():
+    if replace and target.exists():
         former = partial.with_name(partial.name + "-former")
         target.rename(former)
-    partial.rename(target)
+    try:
+        partial.rename(target)
+    except OSError as failed:
+        if failed.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        # Somebody else built a world of that name meanwhile.
+        raise WorldExists(_TAKEN.format(target.name)) from failed
     _sync(target.parent)
     if former is not None:
         shutil.rmtree(former)

@@ -9,6 +9,7 @@ from worlds.importers.files import MalformedFile, json_list, text_field
 
 # The paragraphs are articles of a world; what has a field of its own need not be kept twice.
 NOT_KEPT = {"_id", "id", "question", "answer", "answer_id", "type", "hops", "context"}
+RENAMED = {"subject_qid": "subject_id", "object_qid": "object_id"}
 
 
 def read(file: Path) -> Iterator[QuestionRecord]:
@@ -39,9 +40,24 @@ def _record(record: dict[str, Any], file: Path, place: int) -> QuestionRecord:
 
 
 def _hops(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]]:
-    hops = record.get("hops")
-    if hops is None:
-        return []
+    """The hops as the world's questions give them, or those that 2WikiMultihopQA's evidences tell."""
+    if record.get("hops") is None:
+        return _evidences(record, file, place)
+    hops = record["hops"]
     if not isinstance(hops, list) or not all(isinstance(hop, dict) for hop in hops):
         raise MalformedFile(file, None, f"record {place} has 'hops' that are no list of objects")
-    return hops
+    return [{RENAMED.get(name, name): value for name, value in hop.items()} for hop in hops]
+
+
+def _evidences(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]]:
+    found = []
+    for evidence in record.get("evidences") or []:
+        match evidence:
+            case [str(subject), str(relation), str(target)]:
+                ends = {"subject": subject, "subject_id": None, "object": target, "object_id": None}
+                found.append({**ends, "relation": relation, "pid": None})
+            case _:
+                raise MalformedFile(
+                    file, None, f"record {place} has an evidence that is no [subject, relation, object]"
+                )
+    return found

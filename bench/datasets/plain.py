@@ -61,6 +61,9 @@ def _record(record: dict[str, Any], file: Path, line: int) -> QuestionRecord:
         if record.get(field) is not None:
             own[field] = text_field(record, field, file, line)
             taken.add(field)
+    if _is_hops(record.get("decomposition")):
+        own["decomposition"] = record["decomposition"]
+        taken.add("decomposition")
     return QuestionRecord(
         text=text_field(record, name, file, line).strip(),
         source_id=str(record[source]) if source else None,
@@ -70,17 +73,25 @@ def _record(record: dict[str, Any], file: Path, line: int) -> QuestionRecord:
     )
 
 
+def _is_hops(given: Any) -> bool:
+    # Some data sets decompose a question into questions: those are texts, and details.
+    return isinstance(given, list) and all(isinstance(hop, dict) for hop in given)
+
+
 def _answers(given: Any, file: Path, line: int) -> list[dict[str, Any]]:
     found = []
     for answer in given if isinstance(given, list) else [given]:
+        entity = None
         match answer:
             case bool():
-                found.append({"text": "yes" if answer else "no", "entity": None})
+                text = "yes" if answer else "no"
             case str() | int() | float():
-                found.append({"text": checked_text(str(answer), file, line), "entity": None})
+                text = str(answer)
             case {"text": str(text), **rest}:
                 entity = rest.get("entity") or rest.get("id")
-                found.append({"text": checked_text(text, file, line), "entity": str(entity) if entity else None})
             case _:
                 raise MalformedFile(file, line, "an answer is no text, number, or object with a 'text'")
+        if not text.strip():
+            raise MalformedFile(file, line, "an answer is blank; leave the field out where there is none")
+        found.append({"text": checked_text(text, file, line), "entity": str(entity) if entity else None})
     return found

@@ -6,7 +6,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """A question with every gold answer as {"text", "entity"}; `details` keeps what has no field of its own."""
+    """A question with every gold answer as {"text", "entity"}; `details` keeps what has no field of its own.
+
+    A hop of the decomposition has "subject", "subject_id", "relation", "pid", "object", "object_id", perhaps more.
+    """
 
     text: str
     source_id: str | None = None

@@ -163,7 +163,9 @@ def _chain(walk: Walk, length: int) -> Asked | None:
     for pid in asked:
         reached.append(walk.relatives(reached[-1], pid))
     found = reached[-1]
-    if not found or person in found or len(found) > MOST_ANSWERS:
+    everybody = [each for people in reached for each in people]
+    # Whether one is a friend of one's friends is a riddle, so nobody comes up twice on the way.
+    if not found or len(found) > MOST_ANSWERS or len(set(everybody)) < len(everybody):
         return None
     return walk.named(_who(asked, reached[1:], person), found)
 
