@@ -144,6 +144,8 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
     # An acknowledged step survives a loss of power, not only the end of the process.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+    # 16 MB a connection, so that the lists of a large store are walked in memory.
+    connection.execute("PRAGMA cache_size = -16000")
 
 
 def _begin_sqlite(connection: Any) -> None:

@@ -67,16 +67,7 @@ def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question
     """The first open question, reserved for the person for two hours; None when nothing is left for them."""
     # The lock lets one person choose at a time where transactions run side by side.
     project = session.get_one(Project, project_id, with_for_update=True)
-    # Two queries, since as one SQLite would start from the project's questions, of which there may be many.
-    mine = session.scalars(
-        select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
-    ).all()
-    question = session.scalar(
-        select(Question)
-        .where(Question.id.in_(mine), Question.project_id == project_id, *_free_for(user_id, project))
-        .order_by(Question.position)
-        .limit(1)
-    )
+    question = _held(session, project, user_id)
     if question is None:
         untouched = (
             ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
@@ -96,6 +87,16 @@ def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question
     if question is not None:
         hold(session, question.id, user_id)
     return question
+
+
+def _held(session: Session, project: Project, user_id: UUID) -> Question | None:
+    """The first question that the person has reserved but not begun, if others have not filled it meanwhile."""
+    # Looked up by their keys: asked for by project as well, SQLite would walk through all of the project's questions.
+    mine = session.scalars(
+        select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
+    ).all()
+    held = session.scalars(select(Question).where(Question.id.in_(mine), *_free_for(user_id, project))) if mine else []
+    return min((q for q in held if q.project_id == project.id), key=lambda q: q.position, default=None)
 
 
 def _free_for(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

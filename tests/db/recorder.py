@@ -17,12 +17,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from db import reading, recording
 from db.database import Database
 
-LONGEST_LIFE = 0.09
+LONGEST_LIFE = 0.04
 
 
-def record(url: str, trace_id: UUID, acknowledged: int) -> None:
+def record(url: str, trace_id: UUID, acknowledged: int, opened: int) -> None:
     """Record without end; a line is written once the transaction is on disk."""
     store = Database(url)
+    with store.read() as session:
+        reading.open_trace(session, trace_id)
+    os.write(opened, b"x")
     while True:
         with store.read() as session:
             trace = reading.open_trace(session, trace_id).trace
@@ -39,10 +42,14 @@ def main(url: str, trace_id: UUID, file: Path, rounds: int) -> None:
     """Let one recorder live at a time, each for a random moment."""
     chance = random.Random(20261121)  # noqa: S311 - moments of death, no secrets
     acknowledged = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for _ in range(rounds):
+    ready, opened = os.pipe()
+    for number in range(rounds):
         child = os.fork()
         if child == 0:
-            record(url, trace_id, acknowledged)
+            record(url, trace_id, acknowledged, opened)
+        # One in five may die while it opens the database; the others are at work, however slow the machine is.
+        if number % 5:
+            os.read(ready, 1)
         time.sleep(chance.uniform(0, LONGEST_LIFE))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
