@@ -95,7 +95,9 @@ def _held(session: Session, project: Project, user_id: UUID) -> Question | None:
     mine = session.scalars(
         select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
     ).all()
-    held = session.scalars(select(Question).where(Question.id.in_(mine), *_free_for(user_id, project))) if mine else []
+    if not mine:
+        return None
+    held = session.scalars(select(Question).where(Question.id.in_(mine), *_free_for(user_id, project)))
     return min((q for q in held if q.project_id == project.id), key=lambda q: q.position, default=None)
 
 
