@@ -6,7 +6,7 @@ import resource
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ def _line(name: str, size: str, seconds: float) -> dict[str, Any]:
     return {"name": f"startup_{name}", "size": size, "value": round(seconds, 2), "unit": "s"}
 
 
-def _median(measure: Any) -> float:
-    return statistics.median(measure() for _ in range(RUNS))
+def _median(measure: Callable[[], float]) -> float:
+    return float(statistics.median(measure() for _ in range(RUNS)))
 
 
 def _timed(home: Path, *words: str) -> float:
@@ -58,7 +58,7 @@ def _import(home: Path, data: Path | None) -> dict[str, Any]:
     source = data / "world_2wiki"
     files = ["--articles", str(source / "paragraphs.jsonl"), "--graph", str(source / "kg_full.ttl")]
     started = time.perf_counter()
-    command = [SHOWHOW, "world", "import", "real", *files, "--json"]
+    command = [str(SHOWHOW), "world", "import", "real", *files, "--json"]
     done = subprocess.run(command, env=environment(home), check=True, capture_output=True)  # noqa: S603 - our own
     about = json.loads(done.stdout)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024

@@ -21,6 +21,7 @@ TYPED: Origin = {"from": "typed"}
 # Fields that hold what a person would pick; scores, flags and places are none.
 VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql"})
 SHORTEST_PART = 2
+CAPITALISED = r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*"
 
 
 class BrokenOrigin(ValueError):
@@ -81,14 +82,16 @@ def _span(wanted: str, question: str) -> tuple[int, int] | None:
 
 
 def _parts(value: str, question: str, known: Sequence[Known]) -> list[dict[str, Any]]:
-    """The spans of `value` that stand in an observation, longest first and without overlap, then names of the question."""
+    """The spans of `value` that stand in an observation, longest first, without overlap, then names of the question."""
     taken: list[dict[str, Any]] = []
     for candidate in sorted(known, key=lambda k: -len(k.text)):
-        if len(candidate.text) >= SHORTEST_PART and len(candidate.text) < len(value):
-            pattern = rf"(?<!\w){re.escape(candidate.text)}(?!\w)"
-            _take(taken, pattern, value, lambda match, origin=candidate.origin: origin)
-    capitalised = r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*"
-    _take(taken, capitalised, value, lambda match: _question_origin(match.group(), question))
+        if SHORTEST_PART <= len(candidate.text) < len(value):
+            for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
+                _take(taken, match, candidate.origin)
+    for match in re.finditer(CAPITALISED, value):
+        origin = _question_origin(match.group(), question)
+        if origin is not None:
+            _take(taken, match, origin)
     return sorted(taken, key=lambda part: int(part["start"]))
 
 
@@ -98,12 +101,9 @@ def _question_origin(text: str, question: str) -> Origin | None:
     return {"from": "question", "start": match.start(), "end": match.end()} if match else None
 
 
-def _take(taken: list[dict[str, Any]], pattern: str, value: str, origin_of: Any) -> None:
-    for match in re.finditer(pattern, value):
-        free = all(match.end() <= part["start"] or match.start() >= part["end"] for part in taken)
-        origin = origin_of(match) if free else None
-        if origin:
-            taken.append({"start": match.start(), "end": match.end(), "origin": origin})
+def _take(taken: list[dict[str, Any]], match: re.Match[str], origin: Origin) -> None:
+    if all(match.end() <= part["start"] or match.start() >= part["end"] for part in taken):
+        taken.append({"start": match.start(), "end": match.end(), "origin": origin})
 
 
 def resolve(origin: Origin, question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]) -> str:

@@ -231,8 +231,10 @@ def test_an_empty_form_is_refused_where_it_stands(page: Page, real: Showhow):
 
 def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):
     ida = Annotator(page, real.url, "ida", "2Wiki")
-    shown = page.locator("button:visible").all_inner_texts()
-    keys = [found.group() for text in shown if (found := re.search(r"(?:Ctrl|Alt) \+ .*", text))]
+    expect(page.get_by_role("button", name="Run", exact=False).last).to_be_visible()
+    expect(page.locator(".st-key-finish button")).to_contain_text("Shift")
+    shown = [button.text_content() or "" for button in page.get_by_role("button").all()]
+    keys = [found.group() for text in shown if (found := re.search(r"(?:Ctrl|Alt) \+ (?:Shift \+ )?\w+", text))]
     assert len(keys) >= 9
     assert len(set(keys)) == len(keys), keys
     page.evaluate("document.activeElement.blur()")
