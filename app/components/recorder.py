@@ -66,7 +66,8 @@ class Recorder:
     def run_step(self, composer: Composer) -> None:
         """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
         new, tool = self._new_step(composer), composer.tool
-        step = self._do(lambda session: recording.begin_step(session, self.record.trace.id, new, seen=self.seen))
+        trace, me = self.record.trace.id, self.person.id
+        step = self._do(lambda session: recording.begin_step(session, trace, new, seen=self.seen, by=me))
         if step is not None:
             composer.next_slot()
             self._complete(step, tool)

@@ -1,9 +1,9 @@
 """The default world and its project, made once."""
 
-from contextlib import suppress
 from importlib.resources import files
 
 from app.resources import database, settings
+from app.verbs.output import CommandFailed
 from db import projects
 from db.database import Conflict
 from worlds.build import WorldExists
@@ -17,10 +17,7 @@ def make(world: str, project: str) -> None:
     """Build the world and the project with its questions; what is there already stays, whoever made it."""
     made = generate(PEOPLE, SEED)
     if not (settings().worlds / world / ABOUT).is_file():
-        about = {"people": PEOPLE, "seed": SEED}
-        # Where two begin at once the other one's world is the same.
-        with suppress(WorldExists):
-            build_generated(settings().worlds, world, made, about, replace=False)
+        _build(world, made)
     try:
         _add(world, project, made)
     except Conflict:
@@ -28,6 +25,16 @@ def make(world: str, project: str) -> None:
         with database().read() as session:
             if projects.project_by_name(session, project) is None:
                 raise
+
+
+def _build(world: str, made: GeneratedWorld) -> None:
+    folder = settings().worlds / world
+    try:
+        build_generated(settings().worlds, world, made, {"people": PEOPLE, "seed": SEED}, replace=False)
+    except WorldExists as there:
+        # Where two begin at once the other one's world is the same.
+        if not (folder / ABOUT).is_file():
+            raise CommandFailed(f"{folder} has no {ABOUT}, so it is no whole world; move it away") from there
 
 
 def _add(world: str, project: str, made: GeneratedWorld) -> None:
