@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -17,6 +18,10 @@ from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavai
 _START_SECONDS = 20.0
 """How long a fresh process may take to open its graph."""
 _CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+_CHARACTER_CLASSES = re.compile(r",? ?\[[^\[\]]*\]")
+"""What the parser says of characters that it could have taken, which helps nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,10 @@ class Worker:
             self.close()
             raise
         if "refused" in reply:
-            raise QueryRefused(f"The query is no valid SELECT or ASK: {reply['refused']}")
+            said = _CHARACTER_CLASSES.sub("", reply["refused"])
+            raise QueryRefused(
+                f"The query is no valid SELECT or ASK: {said} (line:column). Mend it there and run it again."
+            )
         if "failed" in reply:
             raise SourceUnavailable(f"The graph could not answer: {reply['failed']}.")
         return reply
@@ -119,7 +127,8 @@ class Worker:
                 f"The query was stopped at its limit of {self._limits.memory >> 20:,} MB of memory; ask for less, "
                 "for example with more conditions or without sorting."
             )
-        if "overflowed its stack" in said:
+        # Only threads that Rust has started say so; the process's first one just dies of it.
+        if "overflowed its stack" in said or code == -signal.SIGSEGV:
             return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
         if code == -signal.SIGALRM:
             return SourceTimeout(f"The query was stopped at its limit of {self._limits.seconds:g} s; ask for less.")
