@@ -68,7 +68,16 @@ def _query(store: ox.Store, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(store: ox.Store, request: dict[str, Any]) -> dict[str, Any]:
-    return {"entities": [_describe_one(store, ox.NamedNode(iri)) for iri in request["describe"]]}
+    nodes = [_node(iri) for iri in request["describe"]]
+    return {"entities": [_describe_one(store, node) for node in nodes if node is not None]}
+
+
+def _node(iri: str) -> ox.NamedNode | None:
+    """The node of an IRI that somebody typed; None for one that no graph can hold, such as x:%."""
+    try:
+        return ox.NamedNode(iri)
+    except ValueError:
+        return None
 
 
 def _describe_one(store: ox.Store, node: ox.NamedNode) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
-from worlds.spelling import ANALYZER, analyzer, key
+from worlds.spelling import ANALYZER, analyzer, encodable, key
 
 KINDS = ("label", "title", "alias")
 """Best first."""
@@ -59,7 +59,7 @@ class Names:
     def find(self, name: str, k: int) -> list[str]:
         """The ids of the entities called so, best first: whole names, then beginnings, then parts."""
         found: dict[str, None] = dict.fromkeys(self._exact(name, k))
-        words = self._analyzer.analyze(name)[:_LONGEST_NAME]
+        words = self._analyzer.analyze(encodable(name))[:_LONGEST_NAME]
         if len(found) < k and words:
             wanted = key(name)
             places = self._search(self._containing(words), max(50, 4 * k))

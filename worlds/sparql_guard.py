@@ -29,6 +29,8 @@ def check_query(sparql: str) -> None:
     """QueryRefused when the query is longer than anyone writes or could call another server."""
     if len(sparql) > LONGEST_QUERY:
         raise QueryRefused(f"The query has {len(sparql):,} characters; the limit is {LONGEST_QUERY:,}.")
+    if any("\ud800" <= character <= "\udfff" for character in sparql):
+        raise QueryRefused("The query holds half of a surrogate pair, which is no character; write it in UTF-8.")
     if "service" in _HARMLESS.sub(" ", sparql).casefold():
         if _LABEL_SERVICE.search(sparql):
             raise QueryRefused(

@@ -9,7 +9,12 @@ ANALYZER = "folded"
 
 def key(name: str) -> str:
     """What two spellings of one name share: Unicode form, case, underscores and runs of spaces do not count."""
-    return " ".join(unicodedata.normalize("NFC", name).replace("_", " ").casefold().split())
+    return " ".join(unicodedata.normalize("NFC", encodable(name)).replace("_", " ").casefold().split())
+
+
+def encodable(text: str) -> str:
+    """The text with a question mark for every half of a surrogate pair, which a command line may hand over."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def analyzer() -> tantivy.TextAnalyzer:

@@ -10,7 +10,7 @@ from tantivy import Occur, Query
 
 from worlds.question_words import STOP_WORDS
 from worlds.source import Article, Hit, NotFound, SourceUnavailable
-from worlds.spelling import ANALYZER, analyzer, key
+from worlds.spelling import ANALYZER, analyzer, encodable, key
 
 _LONGEST_QUERY = 64
 """Words of a query that count; whoever pastes a page still gets an answer."""
@@ -85,6 +85,7 @@ class EmbeddedText:
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The k best articles: those with every word first, then, marked relaxed, those with the most telling ones."""
+        query = encodable(query)
         words = self._words(query)[:_LONGEST_QUERY]
         if not words or k < 1:
             return []

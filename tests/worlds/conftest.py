@@ -1,0 +1,56 @@
+"""An isle with odd names, a graph large enough to run away in, and the real articles, each built once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worlds.build import Sources, build_world
+from worlds.graph import EmbeddedGraph
+from worlds.importers import read_articles
+from worlds.open import open_world
+from worlds.source import World
+from worlds.text import EmbeddedText
+from worlds.worker import Limits
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def isle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A small world of articles and a graph with items of Wikidata's shape and with IRIs of its own."""
+    worlds = tmp_path_factory.mktemp("home") / "worlds"
+    build_world(worlds, "isle", Sources(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl"))
+    world = open_world(worlds, "isle")
+    yield world
+    world.graph.close()
+
+
+@pytest.fixture(scope="session")
+def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a graph of 3,000 triples."""
+    home = tmp_path_factory.mktemp("home")
+    lines = [f'<http://crowd.example/{n}> <http://crowd.example/says> "{n}" .\n' for n in range(3000)]
+    (home / "crowd.nt").write_text("".join(lines))
+    build_world(home / "worlds", "crowd", Sources(graph=home / "crowd.nt"))
+    return home / "worlds" / "crowd"
+
+
+@pytest.fixture
+def crowd(crowd_folder: Path) -> Iterator[EmbeddedGraph]:
+    """That graph with half a second and 100 rows for a query."""
+    graph = EmbeddedGraph(crowd_folder, limits=Limits(seconds=0.5, rows=100), workers=1)
+    # A fresh process takes its time to start; what is measured is the query.
+    assert graph.query("ASK {}").boolean is True
+    yield graph
+    graph.close()
+
+
+@pytest.fixture(scope="session")
+def real_text(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> EmbeddedText:
+    """The 7,035 paragraphs of Wikipedia."""
+    worlds = tmp_path_factory.mktemp("home") / "worlds"
+    build_world(worlds, "real", Sources(read_articles(shared_data / "world_2wiki" / "paragraphs.jsonl")))
+    text = open_world(worlds, "real").text
+    assert isinstance(text, EmbeddedText)
+    return text
