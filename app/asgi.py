@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import streamlit as st
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from streamlit import App
 
 from app.drafts import keep_draft
+from db.database import StoreError
+from worlds.folder import WorldError
+from worlds.source import SourceError
 
 
 async def healthz(_request: Request) -> PlainTextResponse:
@@ -15,7 +19,16 @@ async def healthz(_request: Request) -> PlainTextResponse:
     return PlainTextResponse("ok")
 
 
+def tell(failed: Exception) -> bool:
+    """Show a failure of the store or a world as its one sentence; anything else is a fault of ours and shown whole."""
+    if not isinstance(failed, StoreError | WorldError | SourceError):
+        return False
+    st.error(f"{failed}")
+    return True
+
+
 app = App(
     Path(__file__).with_name("main.py"),
+    on_script_error=tell,
     routes=[Route("/healthz", healthz), Route("/drafts/{trace_id:uuid}", keep_draft, methods=["POST"])],
 )

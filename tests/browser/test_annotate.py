@@ -1,6 +1,7 @@
 import json
 import re
 import signal
+import sqlite3
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
@@ -271,3 +272,24 @@ def test_a_returned_trace_comes_back_with_the_reviewers_words_and_is_fixed_by_a_
     dialog.get_by_role("button", name="Fix").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(jo.steps).to_have_count(1)
+
+
+def test_a_store_that_cannot_be_written_is_told_in_one_sentence_and_the_page_comes_back(page: Page, tmp_path: Path):
+    showhow = Showhow(tmp_path)
+    showhow.start()
+    kim = Annotator(page, showhow.url, "kim", "Fictional people")
+    kim.thought.fill("This cannot be stored yet.")
+    kim.fill("query", "somebody")
+    with sqlite3.connect(tmp_path / "showhow.db", isolation_level=None) as other:
+        other.execute("ALTER TABLE step RENAME TO hidden")
+        page.keyboard.press("Control+Enter")
+        expect(page.get_by_text("not of this program's version").first).to_be_visible(timeout=15_000)
+        other.execute("ALTER TABLE hidden RENAME TO step")
+    other.close()
+    expect(page.locator(".stException")).to_have_count(0)
+    page.reload()
+    page.wait_for_selector(".st-key-acts")
+    kim.settle()
+    expect(kim.thought).to_have_value("This cannot be stored yet.")
+    kim.run()
+    showhow.stop()
