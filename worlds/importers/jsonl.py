@@ -1,5 +1,6 @@
 """Articles in JSON Lines: `title`, `text` or `sentences`, and an entity's id under any of its usual names."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,24 @@ from sentencex import segment
 from worlds.importers.files import MalformedFile, checked_text, json_objects, text_field
 from worlds.source import Article
 
-ENTITY_NAMES = ("entity", "entity_id", "wikidata_id", "wikidata", "wikibase_item", "qid", "wikidata_qid", "item")
+ENTITY_NAMES = (
+    "entity",
+    "entity_id",
+    "wikidata_id",
+    "wikidata",
+    "wikibase_item",
+    "qid",
+    "wikidata_qid",
+    "wikidataId",
+    "wikidata_item",
+    "kb_id",
+    "item",
+    "id",
+    "_id",
+)
+GENERAL_NAMES = {"id", "_id", "item"}
+"""These name an entity only where an item's id stands under them."""
+ITEM = re.compile(r"Q[1-9][0-9]*")
 
 
 def read(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
@@ -44,12 +62,17 @@ def split(text: str) -> tuple[str, ...]:
 def _entity(record: dict[str, Any], file: Path, line: int) -> str | None:
     for name in ENTITY_NAMES:
         value = record.get(name)
-        if value is None or value == "":
+        if value is None or value == "" or _record_number(name, value):
             continue
         if not isinstance(value, str):
             raise MalformedFile(file, line, f"the field {name!r} is no text")
         return checked_text(value.strip(), file, line)
     return None
+
+
+def _record_number(name: str, value: object) -> bool:
+    """Whether a field of so general a name holds something else than an item's id."""
+    return name in GENERAL_NAMES and not (isinstance(value, str) and ITEM.fullmatch(value.strip()))
 
 
 def _shown(value: Any) -> str:
