@@ -33,7 +33,7 @@ def _paragraphs(record: dict[str, Any], file: Path, place: int) -> list[Article]
         match paragraph:
             case [str(title), list(sentences)] if title.strip() and all(isinstance(each, str) for each in sentences):
                 texts = tuple(checked_text(each.strip(), file, None) for each in sentences if each.strip())
-                found.append(Article(checked_text(title.strip(), file, None), texts, entities.get(title)))
+                found.append(Article(checked_text(title.strip(), file, None), texts, entities.get(title) or None))
             case _:
                 raise MalformedFile(file, None, f"record {place} has a paragraph that is no [title, [sentence, ...]]")
     return found

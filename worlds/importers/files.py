@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,6 +11,9 @@ from worlds.folder import WorldError
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; a longer line is no record but a file of another kind, and is not read into memory."""
+
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading a plain or gzipped file may raise: gone, cut off, damaged."""
 
 
 class MalformedFile(WorldError):
@@ -48,7 +52,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 def _next_line(stream: BinaryIO | gzip.GzipFile, file: Path, number: int) -> bytes:
     try:
         raw = stream.readline(LONGEST_LINE + 1)
-    except (OSError, EOFError) as broken:
+    except UNREADABLE as broken:
         raise MalformedFile(file, number, f"it cannot be unpacked or read ({broken})") from broken
     if len(raw) > LONGEST_LINE:
         raise MalformedFile(file, number, f"the line is longer than {LONGEST_LINE // 2**20} MB")
@@ -71,7 +75,7 @@ def json_list(file: Path) -> list[Any]:
             text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as wrong:
             raise MalformedFile(file, None, f"it is not UTF-8 (byte {wrong.start + 1})") from wrong
-        except (OSError, EOFError) as broken:
+        except UNREADABLE as broken:
             raise MalformedFile(file, None, f"it cannot be unpacked or read ({broken})") from broken
     found = parse_json(text, file, None)
     if not isinstance(found, list):

@@ -62,7 +62,7 @@ def split(text: str) -> tuple[str, ...]:
 def _entity(record: dict[str, Any], file: Path, line: int) -> str | None:
     for name in ENTITY_NAMES:
         value = record.get(name)
-        if value is None or value == "" or _record_number(name, value):
+        if value is None or _record_number(name, value) or (isinstance(value, str) and not value.strip()):
             continue
         if not isinstance(value, str):
             raise MalformedFile(file, line, f"the field {name!r} is no text")

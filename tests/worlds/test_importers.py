@@ -1,0 +1,286 @@
+"""Reading articles out of files: every usual shape, and every way in which a file can be broken."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from worlds.folder import WorldError
+from worlds.importers import ARTICLE_FORMATS, UnknownFormat, read_articles
+from worlds.importers.files import MalformedFile
+from worlds.importers.jsonl import ENTITY_NAMES
+from worlds.source import Article
+
+in_any_file = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["title", "text", "sentences", "entity", "context"]), inner, max_size=4),
+    ),
+    max_leaves=8,
+)
+good_records = st.fixed_dictionaries(
+    {"title": st.text(min_size=1), "sentences": st.lists(st.text(), max_size=3)}, optional={"entity": st.text()}
+)
+
+
+@pytest.fixture
+def file_of(tmp_path) -> Callable[..., Path]:
+    """A file with these contents, by default of JSON Lines."""
+
+    def make(content: str | bytes, name: str = "articles.jsonl") -> Path:
+        file = tmp_path / name
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return file
+
+    return make
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+    """Bytes that are cut off, or of which a few are others, doubled or gone."""
+    content = bytearray(draw(whole))
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(content)))
+        content[place : place + draw(st.integers(0, 3))] = draw(st.binary(max_size=3))
+    return bytes(content[: draw(st.integers(0, len(content)))] if draw(st.booleans()) else content)
+
+
+def json_lines(records: list[object]) -> bytes:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode("utf-8", "surrogatepass")
+
+
+def is_refused_by_name_or_read(file: Path, form: str = "auto") -> None:
+    """Whatever the file holds, its articles can be kept and shown, or the refusal names it."""
+    try:
+        articles = list(read_articles(file, form))
+    except WorldError as refused:
+        assert str(file) in str(refused)  # noqa: PT017 - being refused and being read are both right
+        return
+    for article in articles:
+        assert article.title.strip()
+        assert article.entity is None or article.entity.strip()
+        assert b"\x00" not in "".join((article.title, *article.sentences)).encode()
+
+
+def test_sentences_are_taken_as_they_are(file_of):
+    file = file_of('{"title": " A ", "sentences": ["One.", "Two. Three."]}')
+    assert list(read_articles(file)) == [Article("A", ("One.", "Two. Three."))]
+
+
+def test_a_text_is_cut_into_its_sentences(file_of):
+    file = file_of('{"title": "A", "text": "Dr. Reed sailed. She came back.\\n\\nThen it rained"}')
+    assert list(read_articles(file)) == [Article("A", ("Dr. Reed sailed.", "She came back.", "Then it rained"))]
+
+
+def test_an_empty_text_is_an_article_without_sentences(file_of):
+    assert list(read_articles(file_of('{"title": "A", "text": ""}'))) == [Article("A", ())]
+
+
+@pytest.mark.parametrize("name", ENTITY_NAMES)
+def test_the_entitys_id_may_have_any_of_its_usual_names(file_of, name):
+    (article,) = read_articles(file_of(json.dumps({"title": "A", "text": "B.", name: " Q42 "})))
+    assert article.entity == "Q42"
+
+
+@pytest.mark.parametrize("name", ["id", "_id", "item"])
+@pytest.mark.parametrize("value", [7, "5f3c", "", ["Q1"]])
+def test_a_records_own_number_is_no_entitys_id(file_of, name, value):
+    (article,) = read_articles(file_of(json.dumps({"title": "A", "text": "B.", name: value})))
+    assert article.entity is None
+
+
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_an_entitys_id_that_is_blank_is_none(file_of, value):
+    (article,) = read_articles(file_of(json.dumps({"title": "A", "text": "B.", "entity": value})))
+    assert article.entity is None
+
+
+@pytest.mark.parametrize("separator", ["\n", "\r\n", "\n\n  \n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_line_ends_blank_lines_a_byte_order_mark_and_gzip_do_not_count(file_of, separator, mark, name):
+    content = mark + separator.join(['{"title": "A", "text": "B."}', '{"title": "Ä", "text": "C."}', ""]).encode()
+    file = file_of(gzip.compress(content) if name.endswith(".gz") else content, name)
+    assert list(read_articles(file)) == [Article("A", ("B.",)), Article("Ä", ("C.",))]
+
+
+def test_the_known_files_of_a_folder_are_read_in_the_order_of_their_names(file_of, tmp_path):
+    file_of('{"title": "Two", "text": ""}', "2.jsonl")
+    file_of('{"title": "One", "text": ""}', "1.ndjson")
+    file_of('[{"context": [["Three", ["3."]]]}]', "3.json")
+    file_of("no articles", "README.md")
+    assert [article.title for article in read_articles(tmp_path)] == ["One", "Two", "Three"]
+
+
+def test_a_folder_without_known_files_and_a_path_that_is_not_there_are_refused(tmp_path):
+    with pytest.raises(MalformedFile, match=r"no file that ends in \.jsonl"):
+        list(read_articles(tmp_path))
+    with pytest.raises(MalformedFile, match="no such file"):
+        list(read_articles(tmp_path / "nothing"))
+
+
+def test_only_the_articles_whose_fields_have_the_wanted_values_are_read(file_of):
+    records = [
+        {"title": "A", "text": "", "side": "text", "year": 7},
+        {"title": "B", "text": "", "side": "kg", "year": 7},
+        {"title": "C", "text": "", "side": "text"},
+    ]
+    file = file_of(json_lines(records))
+    assert [a.title for a in read_articles(file, where={"side": "text"})] == ["A", "C"]
+    assert [a.title for a in read_articles(file, where={"side": "text", "year": "7"})] == ["A"]
+    assert [a.title for a in read_articles(file, where={"year": ""})] == ["C"]
+    assert list(read_articles(file, where={"side": "web"})) == []
+
+
+def test_an_unknown_format_lists_the_known(file_of):
+    with pytest.raises(UnknownFormat, match="auto, jsonl, hotpotqa, 2wiki"):
+        list(read_articles(file_of("{}"), "wikitext"))
+    assert list(ARTICLE_FORMATS) == ["jsonl", "hotpotqa", "2wiki"]
+
+
+@pytest.mark.parametrize(
+    ("file", "form"),
+    [
+        ("2wikimultihopqa/2wiki_dev_300.json", "2wiki"),
+        ("2wikimultihopqa/2wiki_train_200.json", "2wiki"),
+        ("hotpotqa/hotpot_dev_distractor_300.json", "hotpotqa"),
+    ],
+)
+def test_the_paragraphs_of_real_question_files_come_each_once(shared_data, file, form):
+    found = list(read_articles(shared_data / file, form))
+    told = {
+        (title.strip(), tuple(text.strip() for text in sentences if text.strip()))
+        for record in json.loads((shared_data / file).read_text(encoding="utf-8"))
+        for title, sentences in record["context"]
+    }
+    assert {(article.title, article.sentences) for article in found} == told
+    assert len(found) == len(told)
+    assert [article.title for article in read_articles(shared_data / file)] == [article.title for article in found]
+
+
+def test_the_real_paragraphs_come_with_their_entities_and_sides(shared_data):
+    file = shared_data / "world_2wiki" / "paragraphs.jsonl"
+    found = list(read_articles(file))
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(found) == len(records) == 7035
+    assert [article.entity for article in found] == [record["wikidata_id"] for record in records]
+    sides = {side: len(list(read_articles(file, where={"side": side}))) for side in ("text", "kg")}
+    assert sides == {side: sum(record["side"] == side for record in records) for side in sides}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"title": "B", "text": "x"', "no JSON"),
+        ('{"title": "B" "text": "x"}', "no JSON: expecting ',' delimiter at column 15"),
+        ("[1, 2]", "a JSON object is needed, this is a list"),
+        ("7", "this is a number"),
+        ("null", "this is null"),
+        ("NaN", "NaN is no JSON number"),
+        ('{"text": "x"}', "the field 'title' is missing"),
+        ('{"title": " ", "text": "x"}', "the field 'title' is blank"),
+        ('{"title": 7, "text": "x"}', "the field 'title' is a number, not a text"),
+        ('{"title": "B"}', "'text' and 'sentences' are both missing"),
+        ('{"title": "B", "text": ["x"]}', "the field 'text' is no text"),
+        ('{"title": "B", "text": null}', "the field 'text' is no text"),
+        ('{"title": "B", "sentences": "x"}', "the field 'sentences' is no list of texts"),
+        ('{"title": "B", "sentences": ["x", 1]}', "the field 'sentences' is no list of texts"),
+        ('{"title": "B", "text": "x", "entity": 42}', "the field 'entity' is no text"),
+        ('{"title": "B", "text": "x\\u0000"}', "NUL"),
+        ('{"title": "\\ud83d", "text": "x"}', "half of a surrogate pair"),
+        ('{"title": "B", "text": ' + "[" * 100_000, "nested too deeply"),
+        ('{"title": "B", "text": "x", "n": ' + "9" * 5000 + "}", "no JSON"),
+        (b'{"title": "\xff", "text": "x"}', "it is not UTF-8 (byte 12 of the line)"),
+    ],
+    ids=lambda value: ascii(value[:40]),
+)
+def test_a_malformed_line_is_named_with_file_line_and_reason(file_of, line, reason):
+    before = b'{"title": "A", "text": "a"}\n\n'
+    file = file_of(before + (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    with pytest.raises(MalformedFile) as refused:
+        list(read_articles(file))
+    assert (refused.value.file, refused.value.line) == (file, 3)
+    assert f"{file}, line 3: " in str(refused.value)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        "[1]",
+        "[{}]",
+        '[{"context": {}}]',
+        '[{"context": [["A"]]}]',
+        '[{"context": [["A", "text"]]}]',
+        '[{"context": [["A", [1]]]}]',
+        '[{"context": [[" ", ["a"]]]}]',
+        '[{"context": [["A", ["\\u0000"]]]}]',
+        '[{"context": [["A", ["a"]]]}',
+        "[" * 100_000,
+        b"[\xff]",
+    ],
+    ids=lambda content: ascii(content[:30]),
+)
+def test_a_malformed_question_file_is_named(file_of, content):
+    file = file_of(content, "questions.json")
+    with pytest.raises(MalformedFile, match=r"questions\.json") as refused:
+        list(read_articles(file, "2wiki"))
+    assert refused.value.reason
+
+
+def test_a_gzipped_file_that_is_cut_off_damaged_or_none_is_named(file_of):
+    packed = gzip.compress(b'{"title": "A", "text": "a long text that is packed"}\n' * 50)
+    hurt = packed[:20] + bytes(byte ^ 0xFF for byte in packed[20:60]) + packed[60:]
+    for content in (packed[:-20], hurt, b"no gzip at all", packed + b"rest"):
+        for form in ("jsonl", "2wiki"):
+            with pytest.raises(MalformedFile, match=r"a\.jsonl\.gz.*unpacked"):
+                list(read_articles(file_of(content, "a.jsonl.gz"), form))
+
+
+@given(damaged(st.lists(good_records, min_size=1, max_size=4).map(json_lines)))
+@example(b'{"title": "A", "text": "\\ud800"}')
+@example(b"\xff\xfe{}")
+@in_any_file
+def test_any_damaged_file_of_json_lines_is_refused_by_name_or_read(file_of, content):
+    is_refused_by_name_or_read(file_of(content))
+
+
+@given(st.lists(json_values, max_size=4).map(json_lines))
+@in_any_file
+def test_any_json_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content):
+    is_refused_by_name_or_read(file_of(content))
+
+
+@given(st.fixed_dictionaries({"title": st.text(min_size=1), "text": st.text()}).map(lambda found: json_lines([found])))
+@in_any_file
+def test_any_text_is_cut_into_sentences_or_refused_by_name(file_of, content):
+    is_refused_by_name_or_read(file_of(content))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"context": st.lists(st.tuples(st.text(), st.lists(json_values, max_size=2)), max_size=2) | json_values},
+            optional={"entity_ids": json_values | st.just("Q1_Q2"), "supporting_facts": json_values},
+        )
+        | json_values,
+        max_size=3,
+    ).map(lambda found: json.dumps(found).encode())
+)
+@in_any_file
+def test_any_question_file_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content):
+    is_refused_by_name_or_read(file_of(content, "q.json"), "hotpotqa")
+
+
+@given(damaged(st.lists(good_records, min_size=1, max_size=4).map(json_lines).map(gzip.compress)))
+@in_any_file
+def test_any_damaged_gzip_is_refused_by_name_or_read(file_of, content):
+    is_refused_by_name_or_read(file_of(content, "a.jsonl.gz"))
