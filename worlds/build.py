@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from worlds.text import TextWriter
 from worlds.toml import dump
 
 _PARTIAL = ".building-"
+_FORMER = "-former-"
 _TAKEN = "There is a world {!r} already; choose another name, or replace it with --replace."
 
 
@@ -78,17 +80,17 @@ def _write(folder: Path, name: str, sources: Sources) -> dict[str, Any]:
 def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tuple[str, str]], seen: Fingerprint) -> int:
     """Index the articles; one that is given twice counts once, two texts under one title are two articles."""
     known: set[int] = set()
-    writer = TextWriter(folder / TEXT)
-    for article in articles:
-        identity = hash((article.title, article.sentences, article.entity))
-        if identity in known:
-            continue
-        known.add(identity)
-        writer.add(article)
-        seen.add("\x1f".join((article.title, article.entity or "", *article.sentences)))
-        if article.entity is not None:
-            titles.append((article.title, article.entity))
-    writer.close()
+    # Closed also when a file is malformed: its threads must not write into a folder that is being removed.
+    with closing(TextWriter(folder / TEXT)) as writer:
+        for article in articles:
+            identity = hash((article.title, article.sentences, article.entity))
+            if identity in known:
+                continue
+            known.add(identity)
+            writer.add(article)
+            seen.add("\x1f".join((article.title, article.entity or "", *article.sentences)))
+            if article.entity is not None:
+                titles.append((article.title, article.entity))
     return len(known)
 
 
@@ -98,7 +100,7 @@ def _put_in_place(partial: Path, target: Path, *, replace: bool) -> None:
             _sync(path)
     former = None
     if replace and target.exists():
-        former = partial.with_name(partial.name + "-former")
+        former = partial.with_name(f"{partial.name}{_FORMER}{target.name}")
         target.rename(former)
     try:
         partial.rename(target)
@@ -121,10 +123,13 @@ def _sync(path: Path) -> None:
 
 
 def _sweep(worlds: Path) -> None:
-    """Remove what builds that were killed have left."""
+    """Remove what builds that were killed have left; a world that was set aside and not yet replaced comes back."""
     for partial in worlds.glob(f"{_PARTIAL}*"):
         owner = partial.name.removeprefix(_PARTIAL).split("-")[0]
         if owner.isdecimal() and not _alive(int(owner)):
+            _, _, name = partial.name.partition(_FORMER)
+            if name and not (worlds / name).exists():
+                partial.rename(worlds / name)
             shutil.rmtree(partial, ignore_errors=True)
 
 

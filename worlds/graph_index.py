@@ -83,7 +83,9 @@ class GraphWriter:
     def _count(self, fingerprint: Fingerprint) -> None:
         for quad in self._store:
             self.triples += 1
-            fingerprint.add(f"{quad.subject} {quad.predicate} {quad.object}")
+            # A blank node has another name in every store, so that it counts without one.
+            ends = ["_:" if isinstance(end, ox.BlankNode) else str(end) for end in (quad.subject, quad.object)]
+            fingerprint.add(f"{ends[0]} {quad.predicate} {ends[1]}")
             subject = quad.subject
             if isinstance(subject, ox.NamedNode) and quad.predicate.value not in _NOT_RELATIONS:
                 self.entities.add(terms.id_of(subject.value))
