@@ -22,6 +22,8 @@ class Annotator:
         """Go to an address and wait for the form."""
         self.page.goto(address)
         self.page.wait_for_selector(".st-key-acts")
+        # The parts of the page that listen for keys are fetched when they are first drawn.
+        self.page.wait_for_load_state("networkidle")
         self.settle()
 
     def settle(self) -> None:
@@ -29,7 +31,7 @@ class Annotator:
         expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible(
             timeout=PATIENCE
         )
-        self.page.wait_for_timeout(250)
+        self.page.evaluate("() => new Promise(done => requestIdleCallback(() => setTimeout(done, 250)))")
 
     @property
     def steps(self) -> Locator:
