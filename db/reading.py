@@ -25,7 +25,7 @@ def open_trace(session: Session, trace_id: UUID) -> TraceRecord:
         raise Missing(f"there is no trace {trace_id}; go back to the queue")
     trace, question, project = row
     every = session.scalars(
-        select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.started_at)
+        select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.started_at, Step.id)
     ).all()
     edits = list(session.scalars(select(Edit).where(Edit.trace_id == trace_id).order_by(Edit.at, Edit.id)))
     judgements = list(

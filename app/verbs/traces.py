@@ -1,12 +1,13 @@
 """`showhow traces import | export | list | show`."""
 
 import os
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, get_args
 from uuid import UUID
 
 import typer
@@ -14,14 +15,14 @@ import typer
 from app.resources import database
 from app.verbs.output import CommandFailed, emit, progress
 from db.database import StoreError
-from db.merge import merge
+from db.merge import Outcome, merge
 from db.models import TRACE_STATUSES
 from db.plain import to_plain
 from db.projects import project_by_name
 from db.reading import all_traces, list_traces, open_trace
 from db.record import TraceRecord
 from fewshot_library.formats import FORMATS, format_named, read_traces
-from fewshot_library.formats.format import FormatError, Refused
+from fewshot_library.formats.format import FormatError, Found, Refused, Remark
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, list and show traces.")
 
@@ -39,47 +40,70 @@ def import_file(
     as_json: AsJson = False,
 ) -> None:
     """Take in the traces of a file; of a broken file nothing stays, and what is here is never overwritten."""
-    counted: Counter[str] = Counter()
-    refused: list[Refused] = []
-    differing: list[str] = []
-    number = 0
+    taken = Taken()
     try:
         with database().begin() as session:
             for found in read_traces(file, format_name):
-                number += 1
-                if isinstance(found, Refused):
-                    refused.append(found)
-                    continue
-                outcome = merge(session, found)
-                counted[outcome] += 1
-                if outcome == "differs":
-                    differing.append(str(found.trace.id))
+                taken.take(found, partial(merge, session))
     except FormatError as broken:
         raise CommandFailed(f"{broken}; nothing of the file was imported") from broken
     except StoreError as failed:
-        raise CommandFailed(f"{file}, record {number}: {failed}; nothing of the file was imported") from failed
-    value = {
-        **{name: counted[name] for name in ("added", "same", "differs")},
-        "refused": [{"place": each.place, "reason": each.reason} for each in refused],
-        "differing": differing,
-    }
-    emit(value, "\n".join(_report(counted, refused, differing)), as_json=as_json)
+        raise CommandFailed(f"{file}, record {taken.read + 1}: {failed}; nothing of the file was imported") from failed
+    emit(taken.value(), "\n".join(taken.told()), as_json=as_json)
 
 
-def _report(counted: Counter[str], refused: list[Refused], differing: list[str]) -> Iterator[str]:
-    known = f"{counted['same']} already here, {counted['differs']} differ"
-    yield f"{counted['added']} added, {known}, {len(refused)} refused"
-    yield from (f"differs from the one here, which was kept: trace {trace_id}" for trace_id in differing)
-    yield from (f"refused: {each.place}: {each.reason}" for each in refused)
+@dataclass(slots=True)
+class Taken:
+    """What became of the records of a file."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    differing: list[str] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+
+    @property
+    def read(self) -> int:
+        """How many records have been read to their end."""
+        return self.outcomes.total() + len(self.refused)
+
+    def take(self, found: Found, put: Callable[[TraceRecord], Outcome]) -> None:
+        """Put a trace that was found into the store, and note what became of it."""
+        if isinstance(found, Refused):
+            self.refused.append(found)
+        elif isinstance(found, Remark):
+            self.remarks.append(found)
+        else:
+            outcome = put(found)
+            self.outcomes[outcome] += 1
+            if outcome == "differs":
+                self.differing.append(str(found.trace.id))
+
+    def value(self) -> dict[str, Any]:
+        """The report for programs."""
+        return {
+            **{name: self.outcomes[name] for name in get_args(Outcome)},
+            "refused": [asdict(each) for each in self.refused],
+            "differing": self.differing,
+            "remarks": [asdict(each) for each in self.remarks],
+        }
+
+    def told(self) -> Iterator[str]:
+        """The report for people, a line each."""
+        known = f"{self.outcomes['same']} already here, {self.outcomes['differs']} differ"
+        yield f"{self.outcomes['added']} added, {known}, {len(self.refused)} refused"
+        yield from (f"differs from the one here, which was kept: trace {trace_id}" for trace_id in self.differing)
+        yield from (f"refused: {each.place}: {each.reason}" for each in self.refused)
+        yield from (f"note: {each.place}: {each.text}" for each in self.remarks)
 
 
 @app.command("export")
-def export_file(
-    file: Annotated[Path, typer.Argument(help="The file to write; one that is there is replaced at the end.")],
+def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
+    file: Annotated[Path, typer.Argument(help="The file to write.")],
     *,
     format_name: FormatName = "showhow",
     status: Status = "approved",
     project: ProjectName = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write traces to a file and tell on stderr what the format could not keep."""
@@ -91,6 +115,8 @@ def export_file(
         raise CommandFailed(
             f"{chosen.name} is only read here; write {', '.join(n for n, f in FORMATS.items() if f.write)}"
         )
+    if file.is_dir() or (file.exists() and not force):
+        raise CommandFailed(f"{file} is there already; name another file, or replace it with --force")
     with database().read() as session, _written_whole(file) as stream:
         _known_project(session, project)
         losses = chosen.write(all_traces(session, status=_status(status), project=project), stream)
@@ -99,7 +125,7 @@ def export_file(
     value = {
         "written": losses.written,
         "lost": dict(losses.lost),
-        "refused": [{"place": each.place, "reason": each.reason} for each in losses.refused],
+        "refused": [asdict(each) for each in losses.refused],
     }
     emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
 
@@ -107,19 +133,18 @@ def export_file(
 @contextmanager
 def _written_whole(file: Path) -> Iterator[TextIO]:
     """A text file that takes its place only when all of it is written."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent, text=True)
-    except OSError as failed:
-        raise CommandFailed(f"{file} cannot be written: {failed.strerror}; name another place") from failed
-    partial = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        with beside.open("x", encoding="utf-8") as stream:
             yield stream
-        partial.replace(file)
+            stream.flush()
+            # Else a machine that stops right after the rename could leave an empty file under the name.
+            os.fsync(stream.fileno())
+        beside.replace(file)
     except OSError as failed:
-        raise CommandFailed(f"{file} cannot be written: {failed.strerror}; what was there is unchanged") from failed
+        raise CommandFailed(f"{file} cannot be written ({failed.strerror}); name another place") from failed
     finally:
-        partial.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
 
 
 def _status(status: str) -> str | None:

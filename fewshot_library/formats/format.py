@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from db.record import TraceRecord
+from db.types import UnstorableText, check_storable
 
 
 class FormatError(Exception):
@@ -22,6 +23,17 @@ class Refused:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is odd about the record that follows, which is taken in all the same."""
+
+    place: str
+    text: str
+
+
+Found = TraceRecord | Refused | Remark
+
+
 @dataclass(slots=True)
 class Losses:
     """What a format could not keep: each kind of thing with how often, and the records that it left out."""
@@ -32,9 +44,8 @@ class Losses:
 
     def told(self) -> list[str]:
         """The losses for people, a line each."""
-        return [f"not kept: {what} ({count})" for what, count in sorted(self.lost.items())] + [
-            f"left out: {each.place}: {each.reason}" for each in self.refused
-        ]
+        kept_out = [f"left out: {each.place}: {each.reason}" for each in self.refused]
+        return [f"the format has no place for {what} ({count})" for what, count in sorted(self.lost.items())] + kept_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +56,14 @@ class Format:
     purpose: str
     sniff: Callable[[str], bool]
     """Whether a file that begins like this is one of its own."""
-    read: Callable[[Path], Iterator[TraceRecord | Refused]]
+    read: Callable[[Path], Iterator[Found]]
     write: Callable[[Iterable[TraceRecord], TextIO], Losses] | None = None
 
 
 def opened_text(path: Path) -> TextIO:
-    """The file, open for reading as UTF-8."""
+    """The file, open for reading as UTF-8; some editors put a mark before the first character, which is passed over."""
     try:
-        return path.open(encoding="utf-8")
+        return path.open(encoding="utf-8-sig")
     except OSError as failed:
         raise FormatError(f"{path} cannot be opened: {failed.strerror}") from failed
 
@@ -69,3 +80,14 @@ def json_records(path: Path) -> list[Any]:
     if not isinstance(found, list):
         raise FormatError(f"{path}: a list of records is expected, not a {type(found).__name__}")
     return found
+
+
+def unstorable(raw: dict[str, Any]) -> str | None:
+    """Which field of the record holds what no database keeps, and what that is."""
+    for name, value in raw.items():
+        try:
+            check_storable(str(name))
+            check_storable(value if isinstance(value, str) else "")
+        except UnstorableText as refused:
+            return f"its {name!r}: {refused}"
+    return None

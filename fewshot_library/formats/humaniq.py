@@ -8,34 +8,43 @@ from typing import Any, TextIO
 from uuid import uuid5
 
 from db.record import TraceRecord
-from fewshot_library.formats.format import Format, FormatError, Losses, Refused, json_records
-from fewshot_library.formats.humaniq_record import KEYS, Source, answers_of, answers_told, record_of, told_of
-from fewshot_library.formats.humaniq_tools import to_ours
+from fewshot_library.formats.format import Format, FormatError, Losses, Refused, Remark, json_records, unstorable
+from fewshot_library.formats.humaniq_losses import AUTHOR, misread, not_kept
+from fewshot_library.formats.humaniq_record import KEYS, Remembered, Source, record_of, told_of
 from fewshot_library.formats.react_text import Told, Turn, compose, parse
 
-AUTHOR = "HumanIQ"
 FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
-# What a text has no place for: of a trace, and of a step.
-TRACE_LOSSES = ("answer_model", "wall_seconds", "active_seconds", "parent_id", "cost")
-STEP_LOSSES = ("origins", "data", "error", "rating", "latency", "wall_seconds", "active_seconds", "parent_id")
 
 
-def read(path: Path) -> Iterator[TraceRecord]:
-    """The demonstrations as approved traces of a person named HumanIQ; a record that is wrong stops the reading."""
+def read(path: Path) -> Iterator[TraceRecord | Remark]:
+    """The demonstrations as approved traces of the HumanIQ authors; a record that is wrong stops the reading."""
     author = uuid5(KEYS, AUTHOR)
     for number, raw in enumerate(json_records(path), start=1):
-        if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in FIELDS):
-            raise FormatError(f"{path}, record {number}: a demonstration has {', '.join(FIELDS)}, each a text")
+        if reason := _fault(raw):
+            raise FormatError(f"{path}, record {number}: {reason}")
         told = parse(_single_braces(raw["One_Shot"]))
         if told.final_answer is None:
             raise FormatError(f'{path}, record {number}: the text has no "Final Answer:"')
         sequence = raw["Action_Sequence"]
         # Some published sequences are not those of their texts: the text is followed, the sequence remembered.
         remembered: dict[str, Any] = {} if sequence == _sequence(told) else {"action_sequence": sequence}
+        if _names(sequence) != _names(_sequence(told)):
+            said = f"its Action_Sequence names {_listed(sequence)}, its text {_listed(_sequence(told))}"
+            yield Remark(f"record {number}", f"{said}; the text was followed")
         source = Source(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], remembered)
         record = record_of(told, source, {"author_id": author, "status": "approved"})
         record.people = {author: AUTHOR}
         yield record
+
+
+def _fault(raw: Any) -> str | None:
+    if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in FIELDS):
+        return f"a demonstration has {', '.join(FIELDS)}, each a text"
+    if unknown := sorted(raw.keys() - set(FIELDS)):
+        return f"it has an unknown field {unknown[0]!r}"
+    if empty := [name for name in ("Question", "Dataset") if not raw[name].strip()]:
+        return f"its {empty[0]!r} is empty"
+    return unstorable(raw)
 
 
 def _single_braces(text: str) -> str:
@@ -46,55 +55,41 @@ def _single_braces(text: str) -> str:
     return text.replace("{{", "{").replace("}}", "}")
 
 
+def _sequence(told: Told) -> str:
+    return "".join(f"\t{turn.action}" for turn in told.turns if turn.action is not None)
+
+
+def _names(sequence: str) -> list[str]:
+    return [name.strip() for name in sequence.split("\t") if name.strip()]
+
+
+def _listed(sequence: str) -> str:
+    return ", ".join(_names(sequence)) or "no tool"
+
+
 def write(records: Iterable[TraceRecord], stream: TextIO) -> Losses:
     """Write the records as a library file; what does not come back as it was is left out with the reason."""
     losses = Losses()
     stream.write("[")
     for record in records:
-        told = _stripped(told_of(record))
+        whole = told_of(record)
+        told = _stripped(whole)
         text = compose(told).replace("{", "{{").replace("}", "}}")
-        if not _comes_back(record, told, text):
-            reason = "told in this format it would be read as something else"
-            losses.refused.append(Refused(f"trace {record.trace.id}", reason))
-            continue
-        _count(record, told, losses)
-        sequence = record.trace.configuration.get("humaniq", {}).get("action_sequence", _sequence(told))
+        sequence = Remembered.of(record.trace).action_sequence
         written = {
             "Question": record.question.text,
             "Dataset": record.question.dataset or record.project.name,
-            "Action_Sequence": sequence,
+            "Action_Sequence": _sequence(told) if sequence is None else sequence,
             "One_Shot": text,
         }
+        if reason := misread(record, told, parse(_single_braces(text))) or _fault(written):
+            losses.refused.append(Refused(f"trace {record.trace.id}", f"in this format {reason}"))
+            continue
+        losses.lost += not_kept(record, whole, told)
         stream.write((",\n" if losses.written else "\n") + json.dumps(written, ensure_ascii=False, indent=1))
         losses.written += 1
     stream.write("\n]\n")
     return losses
-
-
-def _sequence(told: Told) -> str:
-    return "".join(f"\t{turn.action}" for turn in told.turns if turn.action is not None)
-
-
-def _comes_back(record: TraceRecord, told: Told, text: str) -> bool:
-    """Whether reading the text gives the parts, the answers and the calls that it was written from."""
-    if parse(_single_braces(text)) != told:
-        return False
-    answers, wanted = answers_of(told, {}), answers_told(record.trace)
-    if wanted["final_answer"] is None:
-        answers["final_answer"] = None
-    if _without_space(answers) != _without_space(wanted):
-        return False
-    for turn, step in zip(told.turns, record.steps, strict=True):
-        arguments = {} if turn.action_input is None else {"input": turn.action_input}
-        call = to_ours(turn.action, turn.action_input, record.question.text) if turn.action is not None else None
-        found = (call.tool, call.arguments) if call else (None, arguments)
-        if (found[0], _without_space(found[1])) != (step.tool, _without_space(step.arguments)):
-            return False
-    return True
-
-
-def _without_space(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
 
 
 def _stripped(told: Told) -> Told:
@@ -115,21 +110,6 @@ def _stripped(told: Told) -> Told:
         final_answer=strip(told.final_answer),
         response=strip(told.response),
     )
-
-
-def _count(record: TraceRecord, told: Told, losses: Losses) -> None:
-    for name in TRACE_LOSSES:
-        losses.lost[f"a trace's {name}"] += bool(getattr(record.trace, name))
-    for step in record.steps:
-        for name in STEP_LOSSES:
-            losses.lost[f"a step's {name}"] += getattr(step, name) not in (None, {})
-    losses.lost["undone steps"] += len(record.removed)
-    losses.lost["edits"] += len(record.edits)
-    losses.lost["judgements"] += len(record.judgements)
-    losses.lost["white space round a value"] += told != told_of(record)
-    losses.lost["who recorded it"] += record.author != AUTHOR
-    for what in [what for what, count in losses.lost.items() if not count]:
-        del losses.lost[what]
 
 
 HUMANIQ = Format(

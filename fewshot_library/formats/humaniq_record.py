@@ -14,30 +14,36 @@ from fewshot_library.formats.react_text import Told, Turn
 KEYS = UUID("5f0f6b1e-5f4e-4d38-9a39-7d0c1f6f0b10")
 # The files carry no times; a fixed moment keeps a second import of the same file from differing.
 MOMENT = datetime(2023, 1, 1, tzinfo=UTC)
-WORLD = "live"
+WORLD = "wikipedia-wikidata"
 LABEL = re.compile(r"(?:,\s*)?\b(Wikipedia|Wikidata)[_ ]Answer\s*:")
 SLOTS = {"Wikipedia": "answer_text", "Wikidata": "answer_graph"}
 
 
 @dataclass(slots=True)
 class Source:
-    """Where a text stood: its project, its question as asked there, and whatever else the trace must remember."""
+    """Where a text stood: its data set, its question as asked there, and whatever else the trace must remember."""
 
-    project: str
+    dataset: str
     question: str
     text: str
     remembered: dict[str, Any] = field(default_factory=dict)
 
 
+def project_name(dataset: str) -> str:
+    """The project that the data set's demonstrations and runs belong to."""
+    return f"HumanIQ {dataset}"
+
+
 def record_of(told: Told, source: Source, trace_fields: dict[str, Any]) -> TraceRecord:
     """The record; `trace_fields` are what the parts of the text do not say."""
-    project = Project(id=uuid5(KEYS, source.project), name=source.project, world=WORLD, created_at=MOMENT)
+    name = project_name(source.dataset)
+    project = Project(id=uuid5(KEYS, name), name=name, world=WORLD, created_at=MOMENT)
     question = Question(
         id=uuid5(project.id, source.question),
         project_id=project.id,
         position=1,
         text=source.question,
-        dataset=source.project,
+        dataset=source.dataset,
         created_at=MOMENT,
     )
     trace_id = uuid5(question.id, source.text)
@@ -115,18 +121,15 @@ def join_answers(text: str | None, graph: str | None) -> str:
 def told_of(record: TraceRecord) -> Told:
     """The parts of a text that tells the record; calls and answers are worded as they were where that still holds."""
     trace = record.trace
-    remembered = trace.configuration.get("humaniq", {})
-    turns = [
-        _turn(step, remembered.get("written", {}).get(str(step.position)), record.question.text)
-        for step in record.steps
-    ]
+    words = Remembered.of(trace)
+    turns = [_turn(step, words.written.get(str(step.position)), record.question.text) for step in record.steps]
     line = join_answers(trace.answer_text, trace.answer_graph)
-    as_written = Told(final_answer=remembered.get("final_line"), response=trace.final_answer)
-    if as_written.final_answer and answers_of(as_written, {}) == answers_told(trace):
-        line = as_written.final_answer
+    as_written = Told(final_answer=words.final_line, response=trace.final_answer)
+    if words.final_line and answers_of(as_written, {}) == answers_told(trace):
+        line = words.final_line
     bare = bool(turns) and turns[-1].action is turns[-1].action_input is turns[-1].observation is None
     return Told(
-        question=remembered.get("question", record.question.text),
+        question=record.question.text if words.question is None else words.question,
         turns=turns,
         # A last step without a tool would else be read as the final thought.
         final_thought=trace.final_thought or ("" if bare else None),
@@ -135,20 +138,45 @@ def told_of(record: TraceRecord) -> Told:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """How a trace was worded where it came from, as far as its configuration tells that in the form used here."""
+
+    question: str | None = None
+    final_line: str | None = None
+    action_sequence: str | None = None
+    written: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Remembered":
+        """What the trace's configuration remembers; anything of another form in it is passed over."""
+        told = trace.configuration.get("humaniq")
+        if not isinstance(told, dict):
+            return cls()
+        texts = {name: told[name] for name in ("question", "final_line", "action_sequence") if name in told}
+        written = told.get("written")
+        return cls(
+            **{name: text for name, text in texts.items() if isinstance(text, str)},
+            written=written if isinstance(written, dict) else {},
+        )
+
+
 def answers_told(trace: Trace) -> dict[str, Any]:
     """The answers of a trace that a text can tell."""
     named = {name: getattr(trace, name) for name in ("answer_text", "answer_graph")}
     return {name: value for name, value in named.items() if value is not None} | {"final_answer": trace.final_answer}
 
 
-def _turn(step: Step, written: dict[str, Any] | None, question: str) -> Turn:
+def _turn(step: Step, written: Any, question: str) -> Turn:
     turn = Turn(thought=step.thought, observation=step.observation)
     if step.tool is None:
-        turn.action_input = step.arguments.get("input")
+        alone = step.arguments.get("input")
+        turn.action_input = alone if isinstance(alone, str) else None
         return turn
     turn.action, turn.action_input = to_theirs(step.tool, step.arguments, question)
-    if written is not None:
-        call = to_ours(written["tool"], written["input"], question)
-        if (call.tool, call.arguments) == (step.tool, step.arguments):
-            turn.action, turn.action_input = written["tool"], written["input"]
+    match written:
+        case {"tool": str(tool), "input": str() | None as line}:
+            call = to_ours(tool, line, question)
+            if (call.tool, call.arguments) == (step.tool, step.arguments):
+                turn.action, turn.action_input = tool, line
     return turn

@@ -7,7 +7,7 @@ from uuid import uuid5
 
 from db.models import Run
 from db.record import TraceRecord
-from fewshot_library.formats.format import Format, Refused, json_records
+from fewshot_library.formats.format import Format, Refused, json_records, unstorable
 from fewshot_library.formats.humaniq_record import KEYS, MOMENT, WORLD, Source, record_of
 from fewshot_library.formats.react_text import Told, parse
 
@@ -17,7 +17,7 @@ MODEL_KNOWS = ", Internal Knowledge:"
 
 def read(path: Path) -> Iterator[TraceRecord | Refused]:
     """The runs in order, failed ones with their error; a record that tells no run is refused with the reason."""
-    project = path.stem.partition("_")[0].capitalize()
+    dataset = path.stem.partition("_")[0].capitalize()
     run = Run(
         id=uuid5(KEYS, path.stem),
         name=path.stem,
@@ -29,7 +29,7 @@ def read(path: Path) -> Iterator[TraceRecord | Refused]:
     )
     for number, raw in enumerate(json_records(path), start=1):
         reason = _unreadable(raw)
-        yield Refused(f"record {number}", reason) if reason else _record(raw, project, run)
+        yield Refused(f"record {number}", reason) if reason else _record(raw, dataset, run)
 
 
 def _unreadable(raw: Any) -> str | None:
@@ -44,10 +44,10 @@ def _unreadable(raw: Any) -> str | None:
         return f"its {odd[0]!r} is no text"
     if not raw.get("error") and not raw.get("intermediate_logs"):
         return "it has neither a log nor an error"
-    return None
+    return unstorable(raw)
 
 
-def _record(raw: dict[str, Any], project: str, run: Run) -> TraceRecord:
+def _record(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
     log = raw.get("intermediate_logs") or ""
     told = parse(log)
     answer_model = _split_knowledge(told)
@@ -62,7 +62,7 @@ def _record(raw: dict[str, Any], project: str, run: Run) -> TraceRecord:
         "status": "failed" if failed else "submitted",
         "answer_model": answer_model,
     }
-    source = Source(project, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", remembered)
+    source = Source(dataset, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", remembered)
     record = record_of(told, source, fields)
     record.run = run
     return record

@@ -7,12 +7,14 @@ from typing import Any
 
 OURS = {
     "WikiSearch": "wikisearch",
+    "WikiSearchSummary": "wikisearch",
     "GetWikidataID": "getWikiDataID",
     "GenerateSparql": "generateQuery",
     "RunSparql": "runQuery",
     "GetLabel": "getLabel",
 }
-THEIRS = {ours: theirs for theirs, ours in OURS.items()}
+# Of two names for one tool, the first is written.
+THEIRS = {ours: theirs for theirs, ours in reversed(OURS.items())}
 ARGUMENTS = {
     "wikisearch": ("query",),
     "getWikiDataID": ("title",),
@@ -72,7 +74,8 @@ def to_theirs(tool: str, arguments: dict[str, Any], question: str) -> tuple[str,
     if not arguments:
         return name, None
     line = _line(arguments, question)
-    if line is None or to_ours(name, line, question).arguments != arguments:
+    # A plain line has no place for white space round it.
+    if line is None or line != line.strip() or to_ours(name, line, question).arguments != arguments:
         line = json.dumps(arguments, ensure_ascii=False)
     return name, line
 

@@ -78,7 +78,9 @@ def write(records: Iterable[TraceRecord], stream: TextIO) -> Losses:
     for record in records:
         told: dict[str, Any] = {"format": MARK, "version": VERSION}
         told |= {name: to_plain(getattr(record, name)) for name in ONE}
-        told["people"] = {str(key): name for key, name in record.people.items()}
+        # The store's own count of its traces, which is another one elsewhere.
+        del told["question"]["completed"]
+        told["people"] = {str(key): record.people[key] for key in sorted(record.people)}
         told["run"] = to_plain(record.run) if record.run else None
         told |= {name: [to_plain(noun) for noun in getattr(record, name)] for name in MANY}
         stream.write(json.dumps(told, ensure_ascii=False, allow_nan=False) + "\n")
