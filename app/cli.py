@@ -78,8 +78,6 @@ def main() -> None:
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     try:
         command_line(wanted)()
-    except Exception as failed:
-        if not isinstance(failed, failures()):
-            raise
+    except failures() as failed:
         sys.stderr.write(f"showhow: {failed}\n")
         sys.exit(1)

@@ -11,7 +11,7 @@ from app.verbs.output import CommandFailed, emit, progress
 from worlds.build import Sources, build_world
 from worlds.importers import read_articles
 from worlds.open import about_world, list_worlds
-from worlds.source import Cell
+from worlds.source import Cell, TextSource
 
 app = typer.Typer(no_args_is_help=True, help="Import, generate, list and query worlds.")
 
@@ -86,10 +86,7 @@ def search(
     name: str, query: str, k: Annotated[int, typer.Option("-k", min=1, max=100)] = 5, *, as_json: AsJson = False
 ) -> None:
     """The best articles for a name or a question."""
-    source = open_world(name).text
-    if source is None:
-        raise CommandFailed(f"the world {name} has no articles")
-    hits = source.search(query, k)
+    hits = _text(name).search(query, k)
     emit(
         [asdict(hit) for hit in hits],
         "\n".join(f"{h.title}: {h.snippet}" for h in hits) or "nothing found",
@@ -100,10 +97,7 @@ def search(
 @app.command()
 def article(name: str, title: str, *, as_json: AsJson = False) -> None:
     """An article by its title."""
-    source = open_world(name).text
-    if source is None:
-        raise CommandFailed(f"the world {name} has no articles")
-    found = source.article(title)
+    found = _text(name).article(title)
     emit(
         asdict(found), f"{found.title} ({found.entity or 'no entity'})\n" + "\n".join(found.sentences), as_json=as_json
     )
@@ -121,6 +115,13 @@ def query(name: str, sparql: str, *, as_json: AsJson = False) -> None:
         return
     rows = ["\t".join(table.columns), *("\t".join(_shown(cell) for cell in row) for row in table.rows)]
     emit(asdict(table), "\n".join(rows) + ("\n(there are more rows)" if table.truncated else ""), as_json=as_json)
+
+
+def _text(name: str) -> TextSource:
+    source = open_world(name).text
+    if source is None:
+        raise CommandFailed(f"the world {name} has no articles")
+    return source
 
 
 def _shown(cell: Cell | None) -> Any:
