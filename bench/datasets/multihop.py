@@ -50,8 +50,11 @@ def _hops(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]
 
 
 def _evidences(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]]:
+    evidences = record.get("evidences")
+    if not isinstance(evidences, list | None):
+        raise MalformedFile(file, None, f"record {place} has 'evidences' that are no list")
     found = []
-    for evidence in record.get("evidences") or []:
+    for evidence in evidences or []:
         match evidence:
             case [str(subject), str(relation), str(target)]:
                 ends = {"subject": subject, "subject_id": None, "object": target, "object_id": None}

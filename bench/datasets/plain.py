@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.datasets.record import QuestionRecord
-from worlds.importers.files import MalformedFile, checked_text, json_objects, lines, text_field
+from worlds.importers.files import MalformedFile, all_lines, checked_text, json_objects, text_field
 
 TEXT_NAMES = ("question", "text")
 ANSWER_NAMES = ("answers", "answer", "gold_answers")
@@ -24,10 +24,12 @@ def read_jsonl(file: Path) -> Iterator[QuestionRecord]:
 def read_csv(file: Path) -> Iterator[QuestionRecord]:
     """A question a row under a header; several answers stand with | between them."""
     csv.field_size_limit(LONGEST_CELL)
-    reader = csv.reader((text + "\n" for _, text in lines(file)), strict=True)
+    reader = csv.reader((text + "\n" for _, text in all_lines(file)), strict=True)
     header: list[str] | None = None
     try:
         for row in reader:
+            if not "".join(row).strip() and len(row) <= 1:
+                continue
             if header is None:
                 header = _header([name.strip().lower() for name in row], file)
                 continue

@@ -37,6 +37,11 @@ def open_bytes(file: Path) -> BinaryIO | gzip.GzipFile:
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
     """The lines that hold something, numbered from 1, without their ends and without a byte order mark."""
+    return ((number, text) for number, text in all_lines(file) if text.strip())
+
+
+def all_lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines, blank ones too, numbered from 1, without their ends and without a byte order mark."""
     with open_bytes(file) as stream:
         number = 0
         while raw := _next_line(stream, file, number + 1):
@@ -45,8 +50,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as wrong:
                 raise MalformedFile(file, number, f"it is not UTF-8 (byte {wrong.start + 1} of the line)") from wrong
-            if text.strip():
-                yield number, text.rstrip("\r\n")
+            yield number, text.rstrip("\r\n")
 
 
 def _next_line(stream: BinaryIO | gzip.GzipFile, file: Path, number: int) -> bytes:
