@@ -46,7 +46,12 @@ def _trimmed(values: dict[str, Any]) -> dict[str, Any]:
 def not_kept(record: TraceRecord, told: Told, stripped: Told) -> Counter[str]:
     """What is lost of a record that is told as `stripped`, each kind of thing with how often."""
     return Counter(
-        [*_of_the_question(record), *_of_the_trace(record), *_of_the_steps(record.steps), *_space(told, stripped)]
+        [
+            *_of_the_question(record),
+            *_of_the_trace(record),
+            *_of_the_steps(record.steps),
+            *_space(record.trace, told, stripped),
+        ]
     )
 
 
@@ -89,11 +94,17 @@ def _of_the_steps(steps: list[Step]) -> Iterator[str]:
             yield "when a step was run"
 
 
-def _space(told: Told, stripped: Told) -> Iterator[str]:
+def _space(trace: Trace, told: Told, stripped: Told) -> Iterator[str]:
     """The values that have white space round them, which is layout in a text."""
     pairs: list[tuple[Told | Turn, Told | Turn]] = [(told, stripped), *zip(told.turns, stripped.turns, strict=True)]
     for before, after in pairs:
         for each in fields(before):
-            if each.name != "turns" and getattr(before, each.name) != getattr(after, each.name):
+            if each.name not in {"turns", "final_answer", "response"} and getattr(before, each.name) != getattr(
+                after, each.name
+            ):
                 kind = "a step's" if isinstance(before, Turn) else "a trace's"
                 yield f"white space round {kind} {each.name.replace('_', ' ')}"
+    for name in ("answer_text", "answer_graph", "final_answer"):
+        answer = getattr(trace, name) or ""
+        if answer != answer.strip():
+            yield f"white space round a trace's {name.replace('_', ' ')}"

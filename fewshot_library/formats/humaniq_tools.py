@@ -54,9 +54,11 @@ def _named(text: str) -> dict[str, Any] | None:
     """The arguments of an input that is a JSON object, as calls are written that a plain line cannot tell."""
     try:
         found = json.loads(text) if text.startswith("{") else None
+        written = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    # What no database keeps as data stays the plain line that it is: NaN and half a surrogate pair above, NUL here.
+    return found if isinstance(found, dict) and rb"\u0000" not in written else None
 
 
 def _asked(text: str, question: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+EMPTY = {"added": 0, "same": 0, "differs": 0, "refused": [], "differing": [], "remarks": []}
 BIN = Path(sys.executable).with_name("showhow")
 
 
@@ -27,7 +28,7 @@ def run(tmp_path):
 def test_the_published_demonstrations_go_in_and_out_and_into_an_empty_database(run, shared_data, tmp_path):
     source = shared_data / "humaniq" / "mintaka.json"
     status, out, _ = run("traces", "import", source, "--json")
-    assert (status, json.loads(out)) == (0, {"added": 20, "same": 0, "differs": 0, "refused": [], "differing": []})
+    assert (status, json.loads(out)) == (0, EMPTY | {"added": 20})
     assert run("traces", "import", source)[1].startswith("0 added, 20 already here")
     assert run("traces", "export", tmp_path / "own.jsonl")[:2] == (
         0,
@@ -37,7 +38,7 @@ def test_the_published_demonstrations_go_in_and_out_and_into_an_empty_database(r
     status, out, lost = run("traces", "export", tmp_path / "hq.json", "--format", "humaniq", home="other")
     assert (status, lost) == (0, "")
     assert len(json.loads((tmp_path / "hq.json").read_text())) == 20
-    listed = json.loads(run("traces", "list", "--project", "Mintaka", "--json", home="other")[1])
+    listed = json.loads(run("traces", "list", "--project", "HumanIQ Mintaka", "--json", home="other")[1])
     assert len(listed) == 20
     shown = run("traces", "show", listed[0]["id"], home="other")[1]
     assert listed[0]["question"] in shown
@@ -49,6 +50,37 @@ def test_the_published_demonstrations_go_in_and_out_and_into_an_empty_database(r
         f"showhow: {tmp_path / 'copy.db'} is there already; name a new file for the backup\n",
     )
     assert run("db", "upgrade", home="other")[1].startswith("nothing to do")
+
+
+def test_a_record_that_is_refused_and_one_that_is_odd_are_told_and_the_others_stay(run, shared_data, tmp_path):
+    runs = '[{"question": "q?", "error": "out of time", "intermediate_logs": null}, {"question": "q?"}]'
+    (tmp_path / "set_x.json").write_text(runs)
+    status, out, err = run("traces", "import", tmp_path / "set_x.json")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "1 added, 0 already here, 0 differ, 1 refused",
+        "refused: record 2: it has neither a log nor an error",
+    ]
+    late = shared_data / "humaniq" / "late_fusion_library" / "mintaka_wikidata.json"
+    told = json.loads(run("traces", "import", late, "--json")[1])
+    assert (told["added"], [each["place"] for each in told["remarks"]]) == (
+        20,
+        ["record 2", "record 3", "record 11", "record 17"],
+    )
+
+
+def test_an_export_replaces_a_file_only_when_it_is_told_to(run, shared_data, tmp_path):
+    source = tmp_path / "mintaka.json"
+    source.write_text((shared_data / "humaniq" / "mintaka.json").read_text())
+    before = source.read_bytes()
+    run("traces", "import", source)
+    status, _, err = run("traces", "export", source)
+    assert status == 1
+    assert err == f"showhow: {source} is there already; name another file, or replace it with --force\n"
+    assert source.read_bytes() == before
+    assert run("traces", "export", source, "--status", "failed", "--force")[1] == f"0 traces written to {source}\n"
+    assert source.read_bytes() == b""
+    assert [each.name for each in tmp_path.glob(".*.part")] == []
 
 
 def test_a_broken_file_leaves_nothing_and_says_where_it_is_broken(run, shared_data, tmp_path):

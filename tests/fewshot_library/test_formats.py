@@ -1,8 +1,14 @@
 """Choosing the format of a file."""
 
-import pytest
+import io
+import json
 
-from fewshot_library.formats import detect, read_traces
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from db.record import TraceRecord
+from fewshot_library.formats import SHOWHOW, detect, read_traces
 from fewshot_library.formats.format import FormatError
 
 
@@ -33,3 +39,45 @@ def test_a_mark_of_the_byte_order_before_the_text_is_passed_over(tmp_path):
     assert detect(path).name == "humaniq-runs"
     (record,) = read_traces(path)
     assert record.question.text == "q"
+
+
+PIECES = ["Question:", "Thought:", "Action:", "Action: GetLabel", "Action Input:", "Observation:", "Final Answer:"]
+PIECES += [
+    "Assistant Response:",
+    "Wikidata_Answer:",
+    ", Internal Knowledge:",
+    "\n",
+    "\n",
+    " ",
+    "{",
+    "{{",
+    "}",
+    "\\",
+    "x",
+]
+PIECES += ["\x00", "\ud83d", '{"a": NaN}', '{"a": "\\ud83d"}', '{"a": "\\u0000"}', "{" * 5_000, '{"a":' * 5_000, "Q1"]
+TEXT = st.lists(st.sampled_from(PIECES), max_size=20).map("".join)
+ODD = st.none() | st.integers() | st.lists(TEXT, max_size=1)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(["humaniq", "humaniq-runs"]), st.lists(TEXT | TEXT | TEXT | ODD, min_size=4, max_size=4))
+def test_whatever_stands_in_a_file_is_refused_or_becomes_a_trace_that_can_be_kept(tmp_path_factory, name, values):
+    fields = {
+        "humaniq": ("Question", "Dataset", "Action_Sequence", "One_Shot"),
+        "humaniq-runs": ("question", "wikidata_answer", "error", "intermediate_logs"),
+    }
+    folder = tmp_path_factory.mktemp("any")
+    path, own = folder / "any.json", folder / "own.jsonl"
+    path.write_text(json.dumps([dict(zip(fields[name], values, strict=True))]))
+    try:
+        records = [found for found in read_traces(path, name) if isinstance(found, TraceRecord)]
+    except FormatError:
+        event("the file is refused")
+        return
+    event(f"{len(records)} kept")
+    stream = io.StringIO()
+    SHOWHOW.write(records, stream)
+    own.write_text(stream.getvalue(), encoding="utf-8")
+    # Showhow's own reader checks each value for what a database keeps.
+    assert list(SHOWHOW.read(own)) == records

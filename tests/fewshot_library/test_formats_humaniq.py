@@ -321,6 +321,10 @@ def test_a_trace_of_another_tool_keeps_its_call(tmp_path):
         ("RunSparql", "ASK {}", "runQuery", {"sparql": "ASK {}"}),
         ("RunSparql", None, "runQuery", {}),
         ("Other", "x", "Other", {"input": "x"}),
+        ("Other", '{"a": 1}', "Other", {"a": 1}),
+        ("Other", '{"a": NaN}', "Other", {"input": '{"a": NaN}'}),
+        ("Other", '{"a": "\\ud83d"}', "Other", {"input": '{"a": "\\ud83d"}'}),
+        ("WikiSearch", '{"a": "\\u0000"}', "wikisearch", {"query": '{"a": "\\u0000"}'}),
     ],
 )
 def test_their_calls_in_our_words(name, text, tool, arguments):
