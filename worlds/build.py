@@ -41,11 +41,20 @@ def build_world(worlds: Path, name: str, sources: Sources, *, replace: bool = Fa
     target = world_folder(worlds, name)
     if target.exists() and not replace:
         raise WorldExists(_TAKEN.format(name))
+    try:
+        return _build(worlds, target, sources, replace=replace)
+    except OSError as failed:
+        raise WorldError(
+            f"The world {name} cannot be written to {worlds} ({failed}); see that there is room and that you may write."
+        ) from failed
+
+
+def _build(worlds: Path, target: Path, sources: Sources, *, replace: bool) -> dict[str, Any]:
     worlds.mkdir(parents=True, exist_ok=True)
     _sweep(worlds)
     partial = Path(tempfile.mkdtemp(prefix=f"{_PARTIAL}{os.getpid()}-", dir=worlds))
     try:
-        about = _write(partial, name, sources)
+        about = _write(partial, target.name, sources)
         _put_in_place(partial, target, replace=replace)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

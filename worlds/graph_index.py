@@ -15,7 +15,7 @@ import pyoxigraph as ox
 from worlds import terms
 from worlds.fingerprint import Fingerprint
 from worlds.folder import GRAPH, NAMES, RELATIONS
-from worlds.importers.files import UNREADABLE, MalformedFile, open_bytes
+from worlds.importers.files import DAMAGED, MalformedFile, open_bytes
 from worlds.names import NamesWriter
 from worlds.source import Relation
 
@@ -67,7 +67,7 @@ class GraphWriter:
             self._store.bulk_load(stream, format=rdf)
         except SyntaxError as wrong:
             raise MalformedFile(name, wrong.lineno, str(wrong.msg)) from wrong
-        except (*UNREADABLE, ValueError) as broken:
+        except (*DAMAGED, ValueError) as broken:
             raise MalformedFile(name, None, str(broken)) from broken
 
     def finish(self, articles: Iterable[tuple[str, str]], fingerprint: Fingerprint) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
-from worlds.spelling import ANALYZER, analyzer, encodable, key
+from worlds.spelling import ANALYZER, analyzer, encodable, key, writing
 
 KINDS = ("label", "title", "alias")
 """Best first."""
@@ -27,7 +27,9 @@ class NamesWriter:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        index = tantivy.Index(_schema(), str(folder))
+        self._folder = folder
+        with writing(folder):
+            index = tantivy.Index(_schema(), str(folder))
         index.register_tokenizer(ANALYZER, analyzer())
         self._writer = index.writer(32_000_000, 1)
 
@@ -38,12 +40,14 @@ class NamesWriter:
         document.add_text("words", name)
         document.add_text("entity", entity)
         document.add_unsigned("kind", KINDS.index(kind))
-        self._writer.add_document(document)
+        with writing(self._folder):
+            self._writer.add_document(document)
 
     def close(self) -> None:
         """Finish the index on disk."""
-        self._writer.commit()
-        self._writer.wait_merging_threads()
+        with writing(self._folder):
+            self._writer.commit()
+            self._writer.wait_merging_threads()
 
 
 class Names:

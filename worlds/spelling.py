@@ -1,6 +1,9 @@
-"""How names are compared and how texts are cut into words for the indexes."""
+"""How names are compared, and how texts are cut into words and written for the indexes."""
 
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import tantivy
 
@@ -23,3 +26,12 @@ def analyzer() -> tantivy.TextAnalyzer:
     for step in (tantivy.Filter.remove_long(60), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()):
         builder = builder.filter(step)
     return builder.build()
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Tantivy calls everything that stops its writing a ValueError; what it means is an OSError."""
+    try:
+        yield
+    except ValueError as failed:
+        raise OSError(f"{folder.name} index: {failed}") from failed

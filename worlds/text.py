@@ -10,7 +10,7 @@ from tantivy import Occur, Query
 
 from worlds.question_words import STOP_WORDS
 from worlds.source import Article, Hit, NotFound, SourceUnavailable
-from worlds.spelling import ANALYZER, analyzer, encodable, key
+from worlds.spelling import ANALYZER, analyzer, encodable, key, writing
 
 _LONGEST_QUERY = 64
 """Words of a query that count; whoever pastes a page still gets an answer."""
@@ -35,8 +35,10 @@ class TextWriter:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
+        self._folder = folder
         self._analyzer = analyzer()
-        index = tantivy.Index(_schema(), str(folder))
+        with writing(folder):
+            index = tantivy.Index(_schema(), str(folder))
         index.register_tokenizer(ANALYZER, self._analyzer)
         # One thread keeps the order of the articles, so that the same files always rank alike.
         self._writer = index.writer(64_000_000, 1)
@@ -52,12 +54,14 @@ class TextWriter:
         if article.entity is not None:
             document.add_text("entity", article.entity)
         document.add_bytes("sentences", json.dumps(article.sentences, ensure_ascii=False).encode())
-        self._writer.add_document(document)
+        with writing(self._folder):
+            self._writer.add_document(document)
 
     def close(self) -> None:
         """Finish the index on disk."""
-        self._writer.commit()
-        self._writer.wait_merging_threads()
+        with writing(self._folder):
+            self._writer.commit()
+            self._writer.wait_merging_threads()
 
 
 def bare(title: str) -> str:

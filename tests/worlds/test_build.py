@@ -276,6 +276,43 @@ def test_a_replacement_that_is_killed_between_its_two_renames_gives_the_former_w
     assert open_world(worlds, "w").text.article("Title 1") == ARTICLES[0]
 
 
+@pytest.mark.parametrize("limit", [1000, 20_000])
+@pytest.mark.parametrize(
+    "source", ["Sources(Article(f'T{n}', (str(n) * 50,)) for n in range(5000))", "Sources(graph=graph)"]
+)
+def test_a_disk_that_takes_no_more_is_told_in_one_sentence_and_nothing_stays(worlds, tmp_path, source, limit):
+    triples = "".join(f'<http://x/{n}> <http://x/p> "{n}" .\n' for n in range(20_000))
+    (tmp_path / "g.nt").write_text(triples)
+    program = f"""
+import resource, sys
+from pathlib import Path
+from worlds.build import Sources, build_world
+from worlds.folder import WorldError
+from worlds.source import Article
+graph = Path(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+try:
+    build_world(Path(sys.argv[1]), "w", {source})
+except WorldError as refused:
+    print(refused)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, worlds, tmp_path / "g.nt"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"The world w cannot be written to {worlds} (")
+    assert "File too large" in done.stdout
+    assert left_behind(worlds) == []
+
+
+def test_a_gzipped_graph_that_is_cut_off_or_damaged_is_named(worlds, tmp_path):
+    packed = gzip.compress((HERE / "isle.ttl").read_bytes())
+    for content in (packed[:-30], packed[:40] + b"\xff" * 40 + packed[80:], b"no gzip at all"):
+        (tmp_path / "g.ttl.gz").write_bytes(content)
+        with pytest.raises(MalformedFile, match=r"g\.ttl\.gz"):
+            build_world(worlds, "w", Sources(graph=tmp_path / "g.ttl.gz"))
+    assert left_behind(worlds) == []
+
+
 def test_an_interrupt_leaves_nothing(worlds):
     def interrupted():
         yield ARTICLES[0]

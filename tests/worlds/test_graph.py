@@ -238,7 +238,7 @@ def test_a_query_that_runs_away_is_stopped_at_its_limit_and_the_next_works(crowd
     began = time.monotonic()
     with pytest.raises(SourceTimeout, match="stopped at its limit"):
         crowd.query(sparql)
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 4
     assert len(crowd.query("SELECT * { ?a ?b ?c } LIMIT 3").rows) == 3
 
 

@@ -12,8 +12,9 @@ from worlds.folder import WorldError
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; a longer line is no record but a file of another kind, and is not read into memory."""
 
-UNREADABLE = (OSError, EOFError, zlib.error)
-"""What reading a plain or gzipped file may raise: gone, cut off, damaged."""
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+"""What unpacking a file may raise: none of its kind, cut off, altered."""
+UNREADABLE = (OSError, *DAMAGED)
 
 
 class MalformedFile(WorldError):
