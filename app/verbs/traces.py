@@ -27,7 +27,8 @@ from fewshot_library.formats.format import FormatError, Found, Refused, Remark
 app = typer.Typer(no_args_is_help=True, help="Import, export, list and show traces.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-FormatName = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(FORMATS)}")]
+ReadFormat = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(FORMATS)}")]
+WrittenFormat = Annotated[str, typer.Option("--format", help=", ".join(n for n, f in FORMATS.items() if f.write))]
 Status = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}")]
 ProjectName = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 
@@ -36,7 +37,7 @@ ProjectName = Annotated[str | None, typer.Option("--project", help="Only traces 
 def import_file(
     file: Annotated[Path, typer.Argument(help="The file to read.")],
     *,
-    format_name: FormatName = "auto",
+    format_name: ReadFormat = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Take in the traces of a file; of a broken file nothing stays, and what is here is never overwritten."""
@@ -100,7 +101,7 @@ class Taken:
 def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
     file: Annotated[Path, typer.Argument(help="The file to write.")],
     *,
-    format_name: FormatName = "showhow",
+    format_name: WrittenFormat = "showhow",
     status: Status = "approved",
     project: ProjectName = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,

@@ -16,6 +16,8 @@ AUTHOR = "HumanIQ authors"
 QUESTION = ("source_id", "split", "kind", "gold_answers", "decomposition", "details")
 TRACE = ("answer_model", "wall_seconds", "active_seconds", "parent_id", "cost", "run_id")
 STEP = ("origins", "data", "error", "rating", "latency", "wall_seconds", "active_seconds", "parent_id")
+# White space round these is looked for in the trace itself, whatever words tell them in the text.
+ELSEWHERE = {"question", "turns", "final_answer", "response"}
 REMEMBERED = {"question", "final_line", "action_sequence", "written"}
 
 
@@ -59,6 +61,8 @@ def _of_the_question(record: TraceRecord) -> Iterator[str]:
     question = record.question
     if record.project.name != project_name(question.dataset or record.project.name):
         yield "the project's name"
+    if question.text != question.text.strip():
+        yield "white space round a question"
     yield from (f"a question's {name}" for name in QUESTION if getattr(question, name))
 
 
@@ -99,9 +103,7 @@ def _space(trace: Trace, told: Told, stripped: Told) -> Iterator[str]:
     pairs: list[tuple[Told | Turn, Told | Turn]] = [(told, stripped), *zip(told.turns, stripped.turns, strict=True)]
     for before, after in pairs:
         for each in fields(before):
-            if each.name not in {"turns", "final_answer", "response"} and getattr(before, each.name) != getattr(
-                after, each.name
-            ):
+            if each.name not in ELSEWHERE and getattr(before, each.name) != getattr(after, each.name):
                 kind = "a step's" if isinstance(before, Turn) else "a trace's"
                 yield f"white space round {kind} {each.name.replace('_', ' ')}"
     for name in ("answer_text", "answer_graph", "final_answer"):
