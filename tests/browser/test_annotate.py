@@ -2,6 +2,7 @@ import json
 import re
 import signal
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
@@ -274,13 +275,19 @@ def test_a_returned_trace_comes_back_with_the_reviewers_words_and_is_fixed_by_a_
     expect(jo.steps).to_have_count(1)
 
 
-def test_a_store_that_cannot_be_written_is_told_in_one_sentence_and_the_page_comes_back(page: Page, tmp_path: Path):
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Showhow]:
     showhow = Showhow(tmp_path)
     showhow.start()
-    kim = Annotator(page, showhow.url, "kim", "Fictional people")
+    yield showhow
+    showhow.stop()
+
+
+def test_a_store_that_cannot_be_written_is_told_in_one_sentence_and_the_page_comes_back(page: Page, fresh: Showhow):
+    kim = Annotator(page, fresh.url, "kim", "Fictional people")
     kim.thought.fill("This cannot be stored yet.")
     kim.fill("query", "somebody")
-    with sqlite3.connect(tmp_path / "showhow.db", isolation_level=None) as other:
+    with sqlite3.connect(fresh.home / "showhow.db", isolation_level=None) as other:
         other.execute("ALTER TABLE step RENAME TO hidden")
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text("not of this program's version").first).to_be_visible(timeout=15_000)
@@ -292,4 +299,3 @@ def test_a_store_that_cannot_be_written_is_told_in_one_sentence_and_the_page_com
     kim.settle()
     expect(kim.thought).to_have_value("This cannot be stored yet.")
     kim.run()
-    showhow.stop()
