@@ -4,7 +4,8 @@ Writes {} when it has opened the graph; then reads one JSON request a line and w
     {"sparql", "rows", "bytes", "seconds"}  ->  {"columns", "rows", "truncated"} or {"boolean"}
     {"describe": [iri, ...]}                ->  {"entities": [{"iri", "labels", "aliases", ...}, ...]}
     {"relate": iri, "relations": [iri ...]} ->  {"outgoing": [iri ...], "incoming": [iri ...]}
-or {"refused": why}, {"failed": why}. Its parent ends it when it overruns; it ends itself when its parent is gone.
+or {"unreadable": where and why}, {"refused": why}, {"failed": why}.
+Its parent ends it when it overruns; it ends itself when its parent is gone.
 """
 
 import json
@@ -53,7 +54,7 @@ def _query(store: ox.Store, request: dict[str, Any]) -> dict[str, Any]:
     if isinstance(results, ox.QueryBoolean):
         return {"boolean": bool(results)}
     if not isinstance(results, ox.QuerySolutions):
-        raise _Refused("Only SELECT and ASK are answered; CONSTRUCT and DESCRIBE are not.")
+        raise _Refused("Only SELECT and ASK are answered; CONSTRUCT and DESCRIBE are not; SELECT the values instead.")
     columns = [variable.value for variable in results.variables]
     rows: list[list[dict[str, str] | None]] = []
     size, truncated = 0, False
@@ -125,7 +126,9 @@ def _answer(store: ox.Store, request: dict[str, Any]) -> dict[str, Any]:
         if "relate" in request:
             return _relations(store, request)
         return _query(store, request)
-    except (SyntaxError, _Refused) as refused:
+    except SyntaxError as wrong:
+        return {"unreadable": str(wrong)}
+    except _Refused as refused:
         return {"refused": str(refused)}
     except (OSError, ValueError, RuntimeError) as failed:
         return {"failed": str(failed)}

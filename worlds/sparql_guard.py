@@ -23,18 +23,35 @@ _HARMLESS = re.compile(
 _LABEL_SERVICE = re.compile(
     r"service\s+(?:silent\s+)?(?:wikibase:label|<http://wikiba\.se/ontology#label>)", re.IGNORECASE
 )
+_WORD = re.compile(r"[\w.-]+")
+_QUERIES = {"select", "ask", "construct", "describe"}
+_UPDATES = {"insert", "delete", "load", "clear", "drop", "create", "add", "move", "copy", "with"}
 
 
 def check_query(sparql: str) -> None:
-    """QueryRefused when the query is longer than anyone writes or could call another server."""
+    """QueryRefused when the query is longer than anyone writes, changes the graph or could call another server."""
     if len(sparql) > LONGEST_QUERY:
         raise QueryRefused(f"The query has {len(sparql):,} characters; the limit is {LONGEST_QUERY:,}.")
     if any("\ud800" <= character <= "\udfff" for character in sparql):
         raise QueryRefused("The query holds half of a surrogate pair, which is no character; write it in UTF-8.")
-    if "service" in _HARMLESS.sub(" ", sparql).casefold():
+    bare = _HARMLESS.sub(" ", sparql)
+    if _first_act(bare) in _UPDATES:
+        raise QueryRefused("The query would change the graph, which nobody can; only SELECT and ASK are answered.")
+    if "service" in bare.casefold():
         if _LABEL_SERVICE.search(sparql):
             raise QueryRefused(
                 "SERVICE wikibase:label exists on query.wikidata.org only; leave it out and use getLabel on the ids, "
                 "or ask for ?x rdfs:label ?label."
             )
         raise QueryRefused("The query calls another server with SERVICE; ask this world's own graph without it.")
+
+
+def _first_act(bare: str) -> str | None:
+    """What the text sets out to do; told apart only for a plain word about it, as the parser takes no update either."""
+    before = ""
+    for found in _WORD.finditer(bare):
+        word = found[0].casefold()
+        if word in _QUERIES | _UPDATES and before != "prefix":
+            return word
+        before = word
+    return None

@@ -40,7 +40,8 @@ class Worker:
     """One process over one graph, for one caller at a time."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        self._folder = folder
+        # Resolved now, since the process is started in another folder.
+        self._folder = folder.resolve()
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -61,7 +62,9 @@ class Worker:
             self.close()
             raise
         if "refused" in reply:
-            said = _CHARACTER_CLASSES.sub("", reply["refused"])
+            raise QueryRefused(reply["refused"])
+        if "unreadable" in reply:
+            said = _CHARACTER_CLASSES.sub("", reply["unreadable"])
             raise QueryRefused(
                 f"The query is no valid SELECT or ASK: {said} (line:column). Mend it there and run it again."
             )

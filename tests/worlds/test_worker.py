@@ -148,6 +148,28 @@ def test_a_process_that_dies_while_it_answers_is_an_error_and_then_replaced(crow
     worker.close()
 
 
+def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
+    worker = Worker(Path(os.path.relpath(crowd_folder / GRAPH)), Limits(seconds=5))
+    assert worker.ask({"sparql": "ASK { ?a ?b ?c }"}) == {"boolean": True}
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("sparql", "said"),
+    [
+        ("INSERT DATA { <a:b> <a:c> <a:d> }", "would change the graph"),
+        ("PREFIX x: <http://x/>\n# all of it\nDELETE WHERE { x:a ?b ?c }", "would change the graph"),
+        ("DESCRIBE <a:b>", "CONSTRUCT and DESCRIBE are not"),
+        ("SELECT * { ?a ?b ?c", "error at 1:"),
+        ("PREFIX insert: <http://x/> SELECT * { ?a ?b }", "error at 1:"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_no_more(crowd, sparql, said):
+    with pytest.raises(QueryRefused, match=said) as refused:
+        crowd.query(sparql)
+    assert ("line:column" in str(refused.value)) == said.startswith("error")
+
+
 def test_a_closed_worker_has_no_process(worker):
     worker.ask({"sparql": "ASK {}"})
     process = worker.pid
