@@ -70,11 +70,10 @@ def test_two_that_start_at_once_upgrade_once(tmp_path):
         store.close()
 
 
-def test_it_upgrades_from_any_folder_and_soon(tmp_path):
+def test_it_upgrades_from_any_folder_without_heavy_libraries(tmp_path):
     script = (
-        "import sys, time; from db.database import Database; from db.schema import upgrade;"
-        "started = time.perf_counter();"
-        f"upgrade(Database('sqlite:///{tmp_path / 'x.db'}')); assert time.perf_counter() - started < 2;"
+        "import sys; from db.database import Database; from db.schema import upgrade;"
+        f"upgrade(Database('sqlite:///{tmp_path / 'x.db'}'));"
         "heavy = {'torch', 'langchain_core', 'numpy', 'tantivy', 'streamlit'} & set(sys.modules);"
         "assert not heavy, heavy"
     )
