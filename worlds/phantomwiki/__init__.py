@@ -1,0 +1,1 @@
+"""The published generator's instances: read, checked and written."""

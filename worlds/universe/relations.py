@@ -1,0 +1,142 @@
+"""The 45 relations between people of PhantomWiki and partnership, as steps from person to person."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from worlds.universe.universe import NONE, Ids, Universe
+
+UP, DOWN, SIDE, SPOUSE, FRIEND = "parent", "child", "sibling", "spouse", "friend"
+"""The steps: to the parents, the children, the other children of the parents, the partner, the friends."""
+WOMEN, MEN = True, False
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What `relation of X` means: the steps from X, and the gender of whom they reach if it matters."""
+
+    name: str
+    """As the published queries write it."""
+    steps: tuple[str, ...]
+    difficulty: int
+    """The articles to read for it, as the paper counts them."""
+    women: bool | None = None
+
+    @property
+    def words(self) -> str:
+        """As a question writes one: great-aunt, sister-in-law, female second cousin."""
+        return _words(self.name)
+
+    @property
+    def many(self) -> str:
+        """As a question writes several: great-aunts, sisters-in-law, wives."""
+        return _plural(self.words)
+
+
+def _words(name: str) -> str:
+    if name.endswith("_in_law") or name.startswith("great_"):
+        return name.replace("_", "-")
+    return name.replace("_", " ")
+
+
+def _plural(words: str) -> str:
+    for tail in ("-in-law", " once removed"):
+        if words.endswith(tail):
+            return _plural(words.removesuffix(tail)) + tail
+    for one, several in (("child", "children"), ("wife", "wives")):
+        if words.endswith(one):
+            return words.removesuffix(one) + several
+    return f"{words}s"
+
+
+def _family(difficulty: int, steps: tuple[str, ...], both: str, woman: str, man: str) -> tuple[Relation, ...]:
+    named = ((both, None), (woman, WOMEN), (man, MEN))
+    return tuple(Relation(name, steps, difficulty, women) for name, women in named if name)
+
+
+_ALL = (
+    *_family(1, (UP,), "parent", "mother", "father"),
+    *_family(1, (DOWN,), "child", "daughter", "son"),
+    *_family(1, (SIDE,), "sibling", "sister", "brother"),
+    *_family(1, (SPOUSE,), "", "wife", "husband"),
+    Relation("friend", (FRIEND,), 1),
+    *_family(2, (UP, SIDE), "", "aunt", "uncle"),
+    *_family(2, (SIDE, DOWN), "", "niece", "nephew"),
+    *_family(2, (UP, UP), "grandparent", "grandmother", "grandfather"),
+    *_family(2, (DOWN, DOWN), "grandchild", "granddaughter", "grandson"),
+    *_family(2, (SPOUSE, UP), "", "mother_in_law", "father_in_law"),
+    *_family(2, (SPOUSE, SIDE), "", "sister_in_law", "brother_in_law"),
+    *_family(2, (DOWN, SPOUSE), "", "daughter_in_law", "son_in_law"),
+    *_family(3, (UP, UP, SIDE), "", "great_aunt", "great_uncle"),
+    *_family(3, (UP, UP, UP), "great_grandparent", "great_grandmother", "great_grandfather"),
+    *_family(3, (DOWN, DOWN, DOWN), "great_grandchild", "great_granddaughter", "great_grandson"),
+    *_family(3, (UP, SIDE, DOWN), "cousin", "female_cousin", "male_cousin"),
+    *_family(4, (UP, SIDE, DOWN, DOWN), "", "female_first_cousin_once_removed", "male_first_cousin_once_removed"),
+    *_family(4, (UP, UP, UP, SIDE), "", "second_aunt", "second_uncle"),
+    *_family(5, (UP, UP, SIDE, DOWN, DOWN), "", "female_second_cousin", "male_second_cousin"),
+)
+RELATIONS = {relation.name: relation for relation in _ALL}
+"""The 45 of the paper by name."""
+PARTNER = Relation("spouse", (SPOUSE,), 1)
+"""Not one of the 45; the paper has wife and husband only."""
+EASY = tuple(name for name, relation in RELATIONS.items() if relation.difficulty == 1)
+
+
+def relation(name: str) -> Relation:
+    """The relation of that name; KeyError when there is none."""
+    return PARTNER if name == PARTNER.name else RELATIONS[name]
+
+
+def related(universe: Universe, relation: Relation, people: Ids) -> Ids:
+    """Everybody who is that relation of any of the people, each once, ascending."""
+    found = people
+    for step in relation.steps:
+        found = _STEPS[step](universe, found)
+    if relation.women is not None and len(found):
+        found = found[universe.female[found] == relation.women]
+    return distinct(found)
+
+
+def distinct(values: Ids) -> Ids:
+    """Each value once, ascending."""
+    if len(values) < 2:
+        return values
+    ordered = np.sort(values)
+    keep = np.empty(len(ordered), np.bool_)
+    keep[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
+
+
+def _parents(universe: Universe, people: Ids) -> Ids:
+    both = np.concatenate((universe.father[people], universe.mother[people]))
+    return distinct(both[both >= 0])
+
+
+def _children(universe: Universe, people: Ids) -> Ids:
+    return universe.children.of(people)
+
+
+def _siblings(universe: Universe, people: Ids) -> Ids:
+    # One by one for a few would be slower: all are found at once, as pairs of (whose, who).
+    whose, found = [], []
+    for parents in (universe.father[people], universe.mother[people]):
+        known = parents >= 0
+        lists = universe.children
+        sizes = lists.starts[parents[known] + 1] - lists.starts[parents[known]]
+        whose.append(np.repeat(people[known], sizes))
+        found.append(lists.of(parents[known]))
+    who, of = np.concatenate(found), np.concatenate(whose)
+    return distinct(who[who != of])
+
+
+def _spouses(universe: Universe, people: Ids) -> Ids:
+    found = universe.spouse[people]
+    return found[found > NONE]
+
+
+def _friends(universe: Universe, people: Ids) -> Ids:
+    return distinct(universe.friends_of.of(people))
+
+
+_STEPS = {UP: _parents, DOWN: _children, SIDE: _siblings, SPOUSE: _spouses, FRIEND: _friends}
