@@ -3,14 +3,20 @@
 import os
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from db.database import Database
 from db.schema import upgrade
 from fewshot_library.encoder import SentenceEncoder
 from settings import Settings
 from tools.tool import Context
+from worlds.graph import EmbeddedGraph
+from worlds.open import about_world
 from worlds.open import open_world as open_world_in
 from worlds.source import World
+
+_open: dict[str, World] = {}
+_opening = Lock()
 
 
 @cache
@@ -33,10 +39,18 @@ def encoder() -> SentenceEncoder:
     return SentenceEncoder(settings().encoder)
 
 
-@cache
 def open_world(name: str) -> World:
-    """The world of that name, opened once."""
-    return open_world_in(settings().worlds, name)
+    """The world of that name, opened once, and again after it was built anew."""
+    about = about_world(settings().worlds, name)
+    with _opening:
+        known = _open.get(name)
+        if known is None or known.about != about:
+            _open[name] = open_world_in(settings().worlds, name)
+        found = _open[name]
+    if known is not None and known is not found and isinstance(known.graph, EmbeddedGraph):
+        # Its processes hold a graph that is no longer there.
+        known.graph.close()
+    return found
 
 
 def tool_context(world: str) -> Context:
