@@ -1,0 +1,90 @@
+"""What a graph says of one entity: every relation from it and to it, with some of the values of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from worlds import terms
+from worlds.source import Cell, Entity, GraphSource, NotFound, Relation
+
+MOST = 6
+"""Values shown of one relation; a country has as many residents as it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One end of a relation; `entity` is its id where it is one."""
+
+    label: str
+    entity: str | None = None
+    datatype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The values of one relation, from the entity (`outgoing`) or to it; `more` when not all are here."""
+
+    relation: Relation
+    outgoing: bool
+    values: tuple[Value, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """An entity and the branches of its relations."""
+
+    centre: Entity
+    branches: tuple[Branch, ...]
+
+
+def neighbourhood(graph: GraphSource, entity: str, most: int = MOST) -> Neighbourhood:
+    """The neighbourhood of the entity of that id; NotFound when the graph does not know it."""
+    known = graph.entities([entity])
+    if not known:
+        raise NotFound(f"This world's graph does not know {entity!r}.")
+    relations = graph.relations(entity)
+    ways = [(relation, True) for relation in relations.outgoing]
+    ways += [(relation, False) for relation in relations.incoming]
+    if not ways:
+        return Neighbourhood(known[0], ())
+    table = graph.query(_query(entity, ways, most + 1))
+    cells: dict[int, list[Cell]] = {}
+    for way, value in table.rows:
+        if way is not None and value is not None:
+            cells.setdefault(int(way.value), []).append(value)
+    labels = _labels(graph, [cell for group in cells.values() for cell in group[:most]])
+    return Neighbourhood(known[0], tuple(_branches(ways, cells, labels, most)))
+
+
+def _branches(
+    ways: list[tuple[Relation, bool]], cells: dict[int, list[Cell]], labels: dict[str, str], most: int
+) -> Iterator[Branch]:
+    seen: set[tuple[str, str]] = set()
+    for place, (relation, outgoing) in enumerate(ways):
+        # What stands both ways, as friends do, is drawn once.
+        found = [cell for cell in cells.get(place, []) if outgoing or (relation.id, cell.value) not in seen]
+        seen |= {(relation.id, cell.value) for cell in found}
+        if found:
+            values = tuple(_value(cell, labels) for cell in found[:most])
+            yield Branch(relation, outgoing, values, more=len(cells[place]) > most)
+
+
+def _query(entity: str, ways: list[tuple[Relation, bool]], limit: int) -> str:
+    node = f"<{terms.iri_of(entity)}>"
+    asked = []
+    for place, (relation, outgoing) in enumerate(ways):
+        predicate = f"<{terms.predicate_of(relation.id)}>"
+        pattern = f"{node} {predicate} ?value" if outgoing else f"?value {predicate} {node}"
+        asked.append(f"{{ SELECT ({place} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
+    return f"SELECT ?way ?value WHERE {{ {' UNION '.join(asked)} }}"
+
+
+def _labels(graph: GraphSource, cells: list[Cell]) -> dict[str, str]:
+    ids = list(dict.fromkeys(cell.value for cell in cells if cell.kind in ("entity", "iri")))
+    return {entity.id: entity.label for entity in graph.entities(ids)} if ids else {}
+
+
+def _value(cell: Cell, labels: dict[str, str]) -> Value:
+    if cell.value in labels:
+        return Value(labels[cell.value], cell.value)
+    return Value(cell.value, cell.value if cell.kind == "entity" else None, cell.datatype)
