@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +34,8 @@ class Sources:
     articles: Iterable[Article] | None = None
     graph: Path | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    """What else lies in the folder: what writes it, by its name."""
 
 
 def build_world(worlds: Path, name: str, sources: Sources, *, replace: bool = False) -> dict[str, Any]:
@@ -79,6 +81,8 @@ def _write(folder: Path, name: str, sources: Sources) -> dict[str, Any]:
         graph.load(sources.graph)
         graph.finish(titles, fingerprint)
         about |= {"triples": graph.triples, "entities": len(graph.entities), "relations": len(graph.relations)}
+    for file, write in sources.files.items():
+        write(folder / file)
     if not count and not about["triples"]:
         raise WorldError("The world would be empty: there is no article and no triple in what was given.")
     about |= {"hash": fingerprint.digest(), "built": datetime.now(UTC).isoformat(timespec="seconds")}

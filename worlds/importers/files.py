@@ -73,16 +73,20 @@ def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, found
 
 
-def json_list(file: Path) -> list[Any]:
-    """The list that a JSON file holds."""
+def whole_text(file: Path) -> str:
+    """All that a text file holds."""
     with open_bytes(file) as stream:
         try:
-            text = stream.read().decode("utf-8-sig")
+            return stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as wrong:
             raise MalformedFile(file, None, f"it is not UTF-8 (byte {wrong.start + 1})") from wrong
         except UNREADABLE as broken:
             raise MalformedFile(file, None, f"it cannot be unpacked or read ({broken})") from broken
-    found = parse_json(text, file, None)
+
+
+def json_list(file: Path) -> list[Any]:
+    """The list that a JSON file holds."""
+    found = parse_json(whole_text(file), file, None)
     if not isinstance(found, list):
         raise MalformedFile(file, None, f"a JSON list is needed, this is {_named(found)}")
     return found

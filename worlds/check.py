@@ -1,0 +1,46 @@
+"""What a verification compared, and where stated and derived differ."""
+
+from dataclasses import dataclass, field
+
+SHOWN = 10
+"""Differences of a check that are kept in full; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that is stated and what was derived instead."""
+
+    what: str
+    stated: str
+    derived: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: stated {self.stated or 'nothing'}, derived {self.derived or 'nothing'}"
+
+
+@dataclass(slots=True)
+class Check:
+    """One kind of thing that was compared, how many of them, and how many differ."""
+
+    name: str
+    checked: int = 0
+    different: int = 0
+    first: list[Difference] = field(default_factory=list)
+    undecided: int = 0
+    """Things that could not be compared within a limit; they count neither as equal nor as different."""
+
+    def compare(self, what: str, stated: object, derived: object) -> None:
+        """Count one comparison in; lists are shown with commas."""
+        self.checked += 1
+        if stated != derived:
+            self.differs(what, _shown(stated), _shown(derived))
+
+    def differs(self, what: str, stated: str, derived: str) -> None:
+        """Count a difference in that was found otherwise."""
+        self.different += 1
+        if len(self.first) < SHOWN:
+            self.first.append(Difference(what, stated, derived))
+
+
+def _shown(value: object) -> str:
+    return ", ".join(str(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
