@@ -51,6 +51,8 @@ class Article:
     title: str
     sentences: tuple[str, ...]
     entity: str | None = None
+    sections: tuple[tuple[str, int], ...] = ()
+    """Headings, each with the place of its first sentence; what stands before the first one introduces the article."""
 
     @property
     def text(self) -> str:

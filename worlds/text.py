@@ -27,6 +27,7 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("spelled", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("entity", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("sentences", stored=True)
+    builder.add_bytes_field("sections", stored=True)
     return builder.build()
 
 
@@ -54,6 +55,8 @@ class TextWriter:
         if article.entity is not None:
             document.add_text("entity", article.entity)
         document.add_bytes("sentences", json.dumps(article.sentences, ensure_ascii=False).encode())
+        if article.sections:
+            document.add_bytes("sections", json.dumps(article.sections, ensure_ascii=False).encode())
         with writing(self._folder):
             self._writer.add_document(document)
 
@@ -130,7 +133,13 @@ class EmbeddedText:
     def _read(self, address: tantivy.DocAddress) -> Article:
         document = self._searcher.doc(address)
         sentences = json.loads(bytes(document.get_first("sentences") or b"[]"))
-        return Article(str(document.get_first("title")), tuple(sentences), document.get_first("entity"))
+        sections = json.loads(bytes(document.get_first("sections") or b"[]"))
+        return Article(
+            str(document.get_first("title")),
+            tuple(sentences),
+            document.get_first("entity"),
+            tuple((heading, place) for heading, place in sections),
+        )
 
     def _hit(self, address: tantivy.DocAddress, score: float, telling: frozenset[str], *, relaxed: bool) -> Hit:
         article = self._read(address)
