@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy.typing as npt
 
 from worlds.importers.files import MalformedFile, checked_text, whole_text
 from worlds.phantomwiki.prolog import NotProlog, Term, Value, read_value
+from worlds.phantomwiki.values import read_day
 from worlds.universe.universe import NONE, Friends, Ids, Places, Universe
 
 _ARGUMENTS = {"type": 2, "gender": 2, "parent": 2, "dob": 2, "friend_": 2, "job": 2, "hobby": 2, "attribute": 1}
 _START = re.compile(rf"^(?:{'|'.join(_ARGUMENTS)})\(", re.MULTILINE)
 _END = re.compile(r"\s*\.(?=\s|\Z)")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +143,9 @@ class _Reader:
 
     def _day(self, fact: _Fact) -> int:
         try:
-            if not _DAY.fullmatch(fact.args[1]):
-                raise ValueError("days are written like 0929-10-28")
-            return date.fromisoformat(fact.args[1]).toordinal()
+            return read_day(fact.args[1])
         except ValueError as wrong:
-            raise MalformedFile(self._file, fact.line, f"{fact.args[1]!r} is no day ({wrong})") from wrong
+            raise MalformedFile(self._file, fact.line, str(wrong)) from wrong
 
     def _values(self, facts: list[_Fact], what: str) -> tuple[tuple[str, ...], Ids]:
         values = [self._text(fact.args[1], fact) for fact in self._one_each(facts, what)]
