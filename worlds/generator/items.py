@@ -18,6 +18,8 @@ CLASSES = {
     OCCUPATION: "occupation",
     PASTIME: "hobby",
 }
+KIND_CLASS = {"town": TOWN, "region": REGION, "country": COUNTRY, "job": OCCUPATION, "hobby": PASTIME}
+"""What the things of a kind are; people are human."""
 
 PROPERTIES = {
     "P31": ("instance of", "is a"),
@@ -59,11 +61,12 @@ PROPERTY = {
 }
 """The property that tells a fact of a person, leads to a relative, or from a town to what it lies in."""
 
-KINDS = ("person", "town", "region", "country", "job", "hobby")
+PLACES = ("town", "region", "country")
+KINDS = ("person", *PLACES, "job", "hobby")
 SPAN = 1_000_000_000
 """Ids of each kind; all have ten digits, and no item of Wikidata has as many."""
 FIRST = {kind: (place + 1) * SPAN for place, kind in enumerate(KINDS)}
-_VALUES = {
+VALUES = {
     "father": "person",
     "mother": "person",
     "spouse": "person",
@@ -72,6 +75,7 @@ _VALUES = {
     "job": "job",
     "hobby": "hobby",
 }
+"""The kind of what a fact leads to; the others lead to days."""
 
 
 class Items:
@@ -109,7 +113,7 @@ class Items:
 
     def value(self, fact: str, number: int) -> str | None:
         """The id of what a fact leads to; None for a day, which is no item."""
-        kind = _VALUES.get(fact)
+        kind = VALUES.get(fact)
         return None if kind is None else f"Q{FIRST[kind] + number}"
 
     def place(self, item: str) -> tuple[str, int]:
@@ -154,7 +158,8 @@ class Items:
         """What else a person is called: the initial and surname, and the name by marriage where a wife has another."""
         universe = self._universe
         given, _, surname = universe.names[row].rpartition(" ")
-        if not given:
+        if len(given) < 3:
+            # An initial, or no given name, shortens to nothing else.
             return
         yield f"{given[0]}. {surname}"
         spouse = int(universe.spouse[row])
