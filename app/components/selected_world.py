@@ -1,0 +1,72 @@
+"""The world that is looked at: what its folder holds beside its sources, read once until it is built anew."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from app.resources import open_world, settings
+from worlds.questions.question_file import QUESTIONS, QuestionFile
+from worlds.source import World
+from worlds.universe.universe import Told, Universe
+
+UNIVERSE, TOLD = "universe.npz", "told.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedWorld:
+    """A world by name with what its world.toml says; a file that it does not have is None."""
+
+    name: str
+    about: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return settings().worlds / self.name
+
+    @property
+    def stamp(self) -> str:
+        """Another one for every build."""
+        return f"{self.about.get('hash')} {self.about.get('built')}"
+
+    def open(self) -> World:
+        """Its sources."""
+        return open_world(self.name)
+
+    def bytes(self) -> int:
+        """Its size on disk."""
+        return _bytes(self.folder, self.stamp)
+
+    def questions(self) -> QuestionFile | None:
+        """Its generated questions."""
+        return _questions(self.folder / QUESTIONS, self.stamp)
+
+    def universe(self) -> Universe | None:
+        """What is true in it."""
+        return _universe(self.folder / UNIVERSE, self.stamp)
+
+    def told(self) -> Told | None:
+        """Which source tells what."""
+        return _told(self.folder / TOLD, self.stamp)
+
+
+@lru_cache(maxsize=256)
+def _bytes(folder: Path, _stamp: str) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@lru_cache(maxsize=8)
+def _questions(file: Path, _stamp: str) -> QuestionFile | None:
+    return QuestionFile(file) if file.is_file() else None
+
+
+# A universe of a million people takes some hundred megabytes.
+@lru_cache(maxsize=2)
+def _universe(file: Path, _stamp: str) -> Universe | None:
+    return Universe.load(file) if file.is_file() else None
+
+
+@lru_cache(maxsize=2)
+def _told(file: Path, _stamp: str) -> Told | None:
+    return Told.load(file) if file.is_file() else None

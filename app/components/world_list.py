@@ -1,0 +1,89 @@
+"""The worlds of this machine, one of them chosen."""
+
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from app.components.plain import plain
+from app.components.selected_world import SelectedWorld
+from app.resources import settings
+from worlds.folder import WorldError, world_names
+from worlds.open import about_world
+
+COUNTED = ("people", "articles", "pages", "triples", "questions")
+PLACES = ("view", "title", "entity", "page", "question")
+"""What the address says of a place in one world and means nothing in another."""
+
+
+def choose_world() -> SelectedWorld | None:
+    """Draw the list; the world that the address names, else the first one."""
+    worlds, damaged = _known()
+    wanted = st.query_params.get("world")
+    chosen = next((world for world in worlds if world.name == wanted), worlds[0] if worlds else None)
+    if wanted and (chosen is None or chosen.name != wanted) and wanted not in damaged:
+        st.warning(plain(f"There is no world {wanted!r}; choose one from the list."))
+    for world in worlds:
+        _row(world, chosen=world is chosen)
+    for name, why in damaged.items():
+        st.error(plain(f"{name}: {why}"))
+    return chosen
+
+
+def go_to_world(name: str) -> None:
+    """Have the address name that world, at its first view."""
+    for place in PLACES:
+        st.query_params.pop(place, None)
+    st.query_params["world"] = name
+
+
+def _known() -> tuple[list[SelectedWorld], dict[str, str]]:
+    worlds, damaged = [], {}
+    for name in world_names(settings().worlds):
+        try:
+            worlds.append(SelectedWorld(name, about_world(settings().worlds, name)))
+        except WorldError as broken:
+            damaged[name] = str(broken)
+    return worlds, damaged
+
+
+def _row(world: SelectedWorld, *, chosen: bool) -> None:
+    about = world.about
+    with st.container(key=f"world_{world.name}", gap=None):
+        st.button(
+            world.name.replace("_", r"\_"),
+            key=f"open_world_{world.name}",
+            type="primary" if chosen else "tertiary",
+            width="stretch",
+            on_click=go_to_world,
+            args=(world.name,),
+        )
+        st.caption(
+            "  \n".join((plain(_kind(about)), plain(_sizes(about)), f"{in_bytes(world.bytes())} · {built(about)}"))
+        )
+
+
+def _kind(about: dict[str, Any]) -> str:
+    seed = f" · seed {about['seed']}" if "seed" in about else ""
+    return f"{about.get('kind', 'of unknown kind')}{seed}"
+
+
+def _sizes(about: dict[str, Any]) -> str:
+    return " · ".join(f"{about[name]:,} {name}" for name in COUNTED if isinstance(about.get(name), int) and about[name])
+
+
+def in_bytes(size: float) -> str:
+    """A number of bytes as people write it."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:,.0f} {unit}" if size >= 10 or unit == "bytes" else f"{size:.1f} {unit}"
+
+
+def built(about: dict[str, Any]) -> str:
+    """When the world was built."""
+    try:
+        return f"{datetime.fromisoformat(str(about.get('built'))):%d %b %Y %H:%M} UTC"
+    except ValueError:
+        return "built at an unknown time"
