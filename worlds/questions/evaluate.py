@@ -53,16 +53,19 @@ class Evaluation:
         self._universe = universe
         self.stages: list[tuple[str, Ids]] = []
         """(kind, values) in the order of evaluation, values of withheld facts as WITHHELD."""
+        self.found: dict[Expression, tuple[str, Ids]] = {}
+        """(kind, values) of every operation that was evaluated on the way."""
 
     def answer(self, expression: Expression) -> Answer:
         """The answers; no values where there are none, also for a truth that cannot be told for want of a fact."""
-        self.stages = []
+        self.stages, self.found = [], {}
         kind, values = self._of(expression)
         return Answer(kind, tuple(int(value) for value in values if kind == "number" or value >= 0))
 
     def _of(self, expression: Expression) -> tuple[str, Ids]:
         found = self._evaluate(expression)
         self.stages.append(found)
+        self.found[expression] = found
         return found
 
     @singledispatchmethod

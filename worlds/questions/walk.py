@@ -1,0 +1,103 @@
+"""A random walk through a universe, backwards from the innermost person of a question, so that an answer is reached."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from worlds.questions.expressions import Having, Named, People, Related
+from worlds.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, Relation, related
+from worlds.universe.universe import NONE, Universe
+
+ATTRIBUTES = ("birth", "job", "hobby")
+"""The facts that the paper's questions ask for and begin with."""
+_STREAM = 300
+_OPPOSITE = {UP: DOWN, DOWN: UP, SIDE: SIDE, SPOUSE: SPOUSE, FRIEND: FRIEND}
+_FEW = 64
+"""Draws until somebody is taken to be not there."""
+_NAMES = tuple(RELATIONS)
+
+Choice = TypeVar("Choice")
+
+
+class Walk:
+    """One question's own stream of chance, and the steps that it takes with it."""
+
+    def __init__(self, universe: Universe, seed: int, template: int, number: int) -> None:
+        self.universe = universe
+        self.number = number
+        """Which question of its template it is."""
+        sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
+        self._stream = np.random.Generator(np.random.PCG64(sequence))
+
+    def below(self, n: int) -> int:
+        """A number from 0 to n - 1."""
+        return int(self._stream.integers(n))
+
+    def one_of(self, choices: Sequence[Choice]) -> Choice:
+        """One of them."""
+        return choices[self.below(len(choices))]
+
+    def shuffled(self, choices: Sequence[Choice]) -> list[Choice]:
+        """All of them, each order as likely as any other."""
+        order = np.argsort(self._stream.random(len(choices)), kind="stable")
+        return [choices[place] for place in order.tolist()]
+
+    def person(self) -> int:
+        """Anybody."""
+        return self.below(len(self.universe))
+
+    def fact(self, fact: str, person: int) -> int:
+        """The person's value, or what stands for none."""
+        return int(getattr(self.universe, fact)[person])
+
+    def named(self) -> tuple[Named, int]:
+        """A start at a person who is named."""
+        person = self.person()
+        return Named(person), person
+
+    def having(self, facts: Sequence[str] = ATTRIBUTES) -> tuple[Having, int] | None:
+        """A start at everybody who shares a fact with somebody, and that somebody; None when they have none."""
+        person = self.person()
+        for fact in self.shuffled(facts):
+            value = self.fact(fact, person)
+            if value > NONE:
+                return Having(fact, value), person
+        return None
+
+    def step(self, person: int, back: Relation | None = None) -> tuple[str, int] | None:
+        """A relation that the person has somebody for, each as likely as any other, and one of those; None without any.
+
+        A relation that only undoes `back`, the step before, is taken when there is no other.
+        """
+        names = self.shuffled(_NAMES)
+        if back is not None:
+            names.sort(key=lambda name: _undoes(RELATIONS[name], back))
+        return next((found for name in names if (found := self.relative(name, person))), None)
+
+    def relative(self, name: str, person: int) -> tuple[str, int] | None:
+        """Somebody who is that relation of the person, each as likely as any other."""
+        found = related(self.universe, RELATIONS[name], np.array([person], np.int32))
+        return (name, int(found[self.below(len(found))])) if len(found) else None
+
+    def chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
+        """That many relations on from the start, and one of those reached; None where the walk ends too early."""
+        people, person = start
+        back = None
+        for _ in range(length):
+            taken = self.step(person, back)
+            if taken is None:
+                return None
+            name, person = taken
+            people, back = Related(name, people), RELATIONS[name]
+        return people, person
+
+    def somebody(self, fits: Callable[[int], bool]) -> int | None:
+        """Somebody who fits, of many drawn at once; None when none of them does."""
+        drawn = self._stream.integers(len(self.universe), size=_FEW)
+        return next((person for person in drawn.tolist() if fits(person)), None)
+
+
+def _undoes(step: Relation, before: Relation) -> bool:
+    """Whether the step goes back along the very way that the one before came: the father of the child."""
+    return step.steps == tuple(_OPPOSITE[each] for each in reversed(before.steps))
