@@ -1,10 +1,11 @@
-"""One folder a world: text/ (articles), graph/ (triples), names/ (of entities), relations.json, world.toml."""
+"""One folder a world: text/ (articles), web/ (pages), graph/ (triples), names/ (of entities), relations, world.toml."""
 
 import re
 from pathlib import Path
 
 ABOUT = "world.toml"
 TEXT = "text"
+WEB = "web"
 GRAPH = "graph"
 NAMES = "names"
 RELATIONS = "relations.json"

@@ -107,7 +107,7 @@ class EmbeddedGraph:
         entity = terms.id_of(facts["iri"])
         titles = [title for page in sorted(facts["pages"], key=_english_first) if (title := terms.title_of_page(page))]
         if self._articles is not None:
-            titles += self._articles.titles_of(entity)
+            titles += [article.title for article in self._articles.articles_of(entity)]
         if not (facts["known"] or titles):
             return None
         labels = _in_english(facts["labels"])

@@ -4,10 +4,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from worlds.folder import ABOUT, GRAPH, TEXT, UnknownWorld, WorldError, world_folder, world_names
+from worlds.folder import ABOUT, GRAPH, TEXT, WEB, UnknownWorld, WorldError, world_folder, world_names
 from worlds.graph import EmbeddedGraph
 from worlds.source import World
 from worlds.text import EmbeddedText
+from worlds.web import EmbeddedWeb
 
 
 def open_world(worlds: Path, name: str) -> World:
@@ -16,7 +17,8 @@ def open_world(worlds: Path, name: str) -> World:
     about = about_world(worlds, name)
     text = EmbeddedText(folder / TEXT) if (folder / TEXT).is_dir() else None
     graph = EmbeddedGraph(folder, text) if (folder / GRAPH).is_dir() else None
-    return World(name, text=text, graph=graph, about=about)
+    web = EmbeddedWeb(folder / WEB) if (folder / WEB).is_dir() else None
+    return World(name, text=text, graph=graph, web=web, about=about)
 
 
 def about_world(worlds: Path, name: str) -> dict[str, Any]:

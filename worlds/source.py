@@ -61,6 +61,31 @@ class Article:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the web in its sentences."""
+
+    address: str
+    title: str
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentences in one line."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class PageHit:
+    """One page that a search found; `relaxed` when not every word of the query was found in it."""
+
+    title: str
+    snippet: str
+    address: str
+    score: float = 0.0
+    relaxed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One value of a query result; `kind` is entity, iri, literal or blank."""
 
@@ -141,8 +166,11 @@ class GraphSource(Protocol):
 
 
 class WebSource(Protocol):
-    def search(self, query: str, k: int) -> list[Hit]:
+    def search(self, query: str, k: int) -> list[PageHit]:
         """The k best pages for the query; [] when none fits."""
+
+    def fetch(self, address: str) -> Page:
+        """The page at that address; NotFound when there is none."""
 
 
 @dataclass(frozen=True, slots=True)

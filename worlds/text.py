@@ -121,9 +121,9 @@ class EmbeddedText:
         advice = f"; the nearest are {', '.join(repr(name) for name in near)}" if near else ""
         raise NotFound(f"There is no article titled {title!r}{advice}.")
 
-    def titles_of(self, entity: str) -> list[str]:
-        """The titles of the articles about the entity of that id."""
-        return [self._read(address).title for address in self._addresses("entity", entity, 5)]
+    def articles_of(self, entity: str) -> list[Article]:
+        """The articles about the entity of that id."""
+        return [self._read(address) for address in self._addresses("entity", entity, 5)]
 
     def _addresses(self, field: str, value: str, limit: int) -> list[tantivy.DocAddress]:
         query = Query.term_query(self._schema, field, value, "basic")

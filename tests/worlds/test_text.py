@@ -130,7 +130,7 @@ def test_every_article_that_goes_in_comes_out_by_its_title(tmp_path_factory, nam
     text = open_world(home, "any").text
     for article in articles:
         assert text.article(article.title) == article
-        assert text.titles_of(article.entity) == [article.title]
+        assert text.articles_of(article.entity) == [article]
 
 
 def test_the_parenthesis_that_tells_namesakes_apart_is_no_part_of_the_bare_title():

@@ -1,0 +1,45 @@
+"""A world's web pages, in an index like that of the articles, by address."""
+
+from pathlib import Path
+
+from worlds.source import Article, NotFound, Page, PageHit
+from worlds.text import EmbeddedText, TextWriter
+
+
+class WebWriter:
+    """Writes a new index of pages; what it added can be read once it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._writer = TextWriter(folder)
+
+    def add(self, page: Page) -> None:
+        """Add one page."""
+        # What an article is about is looked up as it stands, and so is the address of a page.
+        self._writer.add(Article(page.title, page.sentences, page.address))
+
+    def close(self) -> None:
+        """Finish the index on disk."""
+        self._writer.close()
+
+
+class EmbeddedWeb:
+    """The web pages of a world folder; safe to share between threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._pages = EmbeddedText(folder)
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def search(self, query: str, k: int) -> list[PageHit]:
+        """The k best pages: those with every word first, then, marked relaxed, those with the most telling ones."""
+        return [
+            PageHit(hit.title, hit.snippet, hit.entity or "", hit.score, hit.relaxed)
+            for hit in self._pages.search(query, k)
+        ]
+
+    def fetch(self, address: str) -> Page:
+        """The page at that address; NotFound when there is none."""
+        for page in self._pages.articles_of(address.strip()):
+            return Page(address.strip(), page.title, page.sentences)
+        raise NotFound(f"There is no page at {address!r}; take the address from a search.")
