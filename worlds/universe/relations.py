@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from worlds.universe.universe import NONE, Ids, Universe
 
+Rows = npt.NDArray[np.int64]
+"""Rows of people, of pairs the one or the other side."""
 UP, DOWN, SIDE, SPOUSE, FRIEND = "parent", "child", "sibling", "spouse", "friend"
 """The steps: to the parents, the children, the other children of the parents, the partner, the friends."""
 WOMEN, MEN = True, False
@@ -95,6 +98,19 @@ def related(universe: Universe, relation: Relation, people: Ids) -> Ids:
     if relation.women is not None and len(found):
         found = found[universe.female[found] == relation.women]
     return distinct(found)
+
+
+def sibling_pairs(universe: Universe, people: Ids) -> tuple[Rows, Rows]:
+    """Whose sibling and who, each pair once, ascending: the other children of every parent who is told."""
+    pairs = []
+    for parents in (universe.father[people], universe.mother[people]):
+        known = parents > NONE
+        lists = universe.children
+        sizes = lists.starts[parents[known] + 1] - lists.starts[parents[known]]
+        pairs.append(np.repeat(people[known], sizes).astype(np.int64) * len(universe) + lists.of(parents[known]))
+    whose, who = np.divmod(np.unique(np.concatenate(pairs)), max(len(universe), 1))
+    others = whose != who
+    return whose[others], who[others]
 
 
 def distinct(values: Ids) -> Ids:

@@ -1,0 +1,97 @@
+"""The manners of saying facts, read from phrasings.toml and fitted to every gender and life beforehand."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+_FILE = Path(__file__).with_name("phrasings.toml")
+FEMALE, GONE, VOWEL = 4, 2, 1
+"""What makes up the shape of a sentence: of whom it speaks, whether in the past, and whether the value takes "an"."""
+SHAPES = FEMALE + GONE + VOWEL + 1
+_BY_GENDER = {"She": "He", "she": "he", "Her": "His", "her": "his", "woman": "man", "female": "male"}
+_BY_LIFE = {
+    "is": "was",
+    "are": "were",
+    "has": "had",
+    "lives": "lived",
+    "resides": "resided",
+    "works": "worked",
+    "enjoys": "enjoyed",
+    "counts": "counted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasings:
+    """The ways of saying one kind of fact, as formats whose {0} is the subject and {1} the value.
+
+    Way w in shape s is formats[w * SHAPES + s]; the ways for one value come first.
+    """
+
+    formats: tuple[str, ...]
+    one: int
+    """Ways for one value."""
+    many: int
+    """Ways for several values in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How articles are written."""
+
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    """Headings with the kinds of facts below them, in order; what has no heading introduces the article."""
+    phrasings: Mapping[str, Phrasings]
+    days: str
+    """Whether days are written in "words" or "digits"."""
+    subject: str
+    """Whether whom an article is about is called by "name" or by "title"."""
+    last: str
+    """What stands before the last of several values; commas stand between the others."""
+    empty: bool
+    """Whether headings with nothing below them are kept."""
+
+    def listed(self, values: Sequence[str]) -> str:
+        """The values in one phrase: "A, B and C"."""
+        return self.last.join((", ".join(values[:-1]), values[-1])) if len(values) > 1 else values[0]
+
+
+@cache
+def manner(*, plain: bool) -> Manner:
+    """The paper's one template, or our prose."""
+    told = tomllib.loads(_FILE.read_text(encoding="utf-8"))["plain" if plain else "prose"]
+    return Manner(
+        sections=tuple((heading, tuple(kinds)) for heading, *kinds in told["sections"]),
+        phrasings={kind: _fitted(kind, told) for kind in told["one"]},
+        days=told["date"],
+        subject=told["subject"],
+        last=told["last"],
+        empty=told["empty"],
+    )
+
+
+def takes_an(word: str) -> bool:
+    """Whether it is "an" and not "a" before the word, by its sound."""
+    lower = word.lower()
+    if lower.startswith(("uni", "use", "eu", "ute", "one")):
+        return False
+    return lower.startswith(("a", "e", "i", "o", "u", "hour", "honest", "honorary", "heir"))
+
+
+def _fitted(kind: str, told: Mapping[str, Any]) -> Phrasings:
+    one, many = told["one"][kind], told["many"].get(kind, [])
+    formats = tuple(
+        phrasing.format_map(_words(female=female, gone=gone, vowel=vowel))
+        for phrasing, female, gone, vowel in product((*one, *many), *[(False, True)] * 3)
+    )
+    return Phrasings(formats, len(one), len(many))
+
+
+def _words(*, female: bool, gone: bool, vowel: bool) -> dict[str, str]:
+    genders = {word: word if female else other for word, other in _BY_GENDER.items()}
+    lives = {word: past if gone else word for word, past in _BY_LIFE.items()}
+    return {**genders, **lives, "a": "an" if vowel else "a", "name": "{0}", "value": "{1}"}
