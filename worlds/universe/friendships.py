@@ -39,13 +39,12 @@ def _drawn(pairs: int, share: float, generator: np.random.Generator) -> npt.NDAr
     """The numbers of the pairs that are friends, each pair with that chance."""
     if share == 0:
         return np.zeros(0, np.int64)
-    doublings = max(0, int(_MEAN / share).bit_length() - 1)
-    block = 1 << doublings
-    whole = pairs >> doublings
-    sizes = np.searchsorted(_counts(share, doublings), generator.random(whole), side="right")
-    inside = _distinct(np.repeat(np.arange(whole), sizes), block, generator)
-    rest = np.arange(whole * block, pairs)
-    return np.concatenate((inside, rest[generator.random(len(rest)) < share]))
+    doublings = int(min(_MEAN / share, pairs)).bit_length()
+    blocks = (pairs >> doublings) + 1
+    sizes = np.searchsorted(_counts(share, doublings), generator.random(blocks), side="right")
+    found = _distinct(np.repeat(np.arange(blocks), sizes), 1 << doublings, generator)
+    # The last block goes beyond the pairs there are.
+    return found[found < pairs]
 
 
 def _counts(share: float, doublings: int) -> npt.NDArray[np.float64]:

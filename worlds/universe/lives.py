@@ -22,7 +22,8 @@ _APART, _FURTHEST_APART = 270, 2600
 _TWINS = 0.03
 _YOUNGEST_LATEST = 45 * _YEAR
 """The age of the youngest of a family is up to this, were they all still alive."""
-_LONGEST_LIFE = 104 * _YEAR
+_OLD, _LONGEST_LIFE = 55 * _YEAR, 104 * _YEAR
+"""Most die between these ages."""
 _POSTHUMOUS = 0.01
 
 Days = npt.NDArray[np.int64]
@@ -136,7 +137,7 @@ def deaths(people: Families, days: tuple[Days, Days], generator: np.random.Gener
     count = len(birth)
     last = _last_child(people, birth)
     bound = np.maximum(birth + _GROWN_UP, wedding)
-    old = 55 * _YEAR + sum(below(generator, 49 * _YEAR, count) for _ in range(3)) // 3
+    old = _OLD + sum(below(generator, _LONGEST_LIFE - _OLD, count) for _ in range(3)) // 3
     young = _GROWN_UP + below(generator, 40 * _YEAR, count)
     day = birth + np.where(generator.random(count) < 0.1, young, old)
     late = np.maximum(bound, last)

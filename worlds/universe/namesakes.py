@@ -37,7 +37,7 @@ def namesakes(people: Families, share: float, generator: np.random.Generator) ->
     """Pairs that are that share of all people, rounded down to whole pairs; WorldError when families are too few."""
     line = lines(people)
     first = np.full(len(line), NONE, np.int32)
-    pairs = int(share * len(line)) // 2
+    pairs = round(share * len(line)) // 2
     if not pairs:
         return Namesakes(line, first)
     line = _joined(people, line, generator)

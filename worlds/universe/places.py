@@ -21,14 +21,14 @@ _TOWN_ENDINGS = (
 _REGION_ENDINGS = ("mark", "shire", "fell", "dale", "moor", "wold")
 _COUNTRY_ENDINGS = ("avia", "esia", "oria", "una", "ovia", "athia")
 
-_FEWEST_TOWNS, _TOWNS_OF_REGION = 6, 8
+_FEWEST_TOWNS, _PEOPLE_OF_TOWN, _TOWNS_OF_REGION = 6, 8, 8
 
 
 def places(people: int, generator: np.random.Generator) -> Places:
     """Towns for so many people; every region has a town, every country a region, and no two names are the same."""
-    towns = max(_FEWEST_TOWNS, 2 * isqrt(people))
+    towns = max(_FEWEST_TOWNS, min(people // _PEOPLE_OF_TOWN, 2 * isqrt(people)))
     regions = max(3, towns // _TOWNS_OF_REGION)
-    countries = max(2, isqrt(regions))
+    countries = 1 + isqrt(regions)
     return Places(
         towns=_names(towns, (_STEMS, _MIDDLES, _TOWN_ENDINGS), generator),
         regions=_names(regions, (_STEMS, _MIDDLES, _REGION_ENDINGS), generator),
