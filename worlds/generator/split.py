@@ -54,14 +54,15 @@ def tell(universe: Universe, split: Split, seed: int) -> Told:
 
     They are counted in people when split by entity, in kinds of facts when split by relation, and in facts of each
     kind when split by both. What two people share, their marriage or friendship, has the source of the lower row when
-    split by entity; a father or mother has the child's. There is nothing to withhold where there is no fact: its mask
-    is EVERYWHERE.
+    split by entity; a father or mother has the child's. Shares or not, the job of whoever has a namesake is told
+    EVERYWHERE, for titles tell namesakes apart by it. There is nothing to withhold where there is no fact: its mask is
+    EVERYWHERE, too.
     """
     if split.shares is None:
         found = _by_fact(universe, (100 - ON_PAGES, 0, ON_PAGES), seed)
-        return _both_rows(universe, {kind: masks | np.uint8(TEXT | GRAPH) for kind, masks in found.items()})
+        return _told(universe, {kind: masks | np.uint8(TEXT | GRAPH) for kind, masks in found.items()})
     ways = {"entity": _by_person, "relation": _by_kind, "both": _by_fact}
-    return _both_rows(universe, ways[split.by](universe, split.shares, seed))
+    return _told(universe, ways[split.by](universe, split.shares, seed))
 
 
 def _by_person(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
@@ -94,7 +95,7 @@ def _once(universe: Universe, fact: str) -> npt.NDArray[np.bool_]:
     return has & ((universe.spouse <= NONE) | (universe.spouse > np.arange(len(universe))))
 
 
-def _both_rows(universe: Universe, found: dict[str, Masks]) -> Told:
+def _told(universe: Universe, found: dict[str, Masks]) -> Told:
     masks = {}
     for fact in FACTS:
         values: Ids = getattr(universe, fact)
@@ -102,6 +103,8 @@ def _both_rows(universe: Universe, found: dict[str, Masks]) -> Told:
         if fact in _OF_COUPLES:
             lower = np.flatnonzero(_once(universe, fact) & (universe.spouse > NONE))
             masks[fact][universe.spouse[lower]] = masks[fact][lower]
+    named = zip(universe.names, universe.titles, strict=True)
+    masks["job"][[row for row, (name, title) in enumerate(named) if name != title]] = EVERYWHERE
     return Told(masks, found["friend"])
 
 
