@@ -24,7 +24,7 @@ def subquestions(reasoning: Reasoning, root: Node) -> list[dict[str, Any]]:
         if isinstance(part, str):
             return part
         *_, last = part.leaves()
-        return places.get(last) or str(last.arguments[0])
+        return places.get(last) or reasoning.things.said(last.kind, int(last.values[0]))
 
     return [_written(leaf, reasoning) | {"question": "".join(map(told, leaf.question))} for leaf in asked]
 
