@@ -4,8 +4,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,28 +40,30 @@ class Sources:
 
 def build_world(worlds: Path, name: str, sources: Sources, *, replace: bool = False) -> dict[str, Any]:
     """Build the world and give what its world.toml says; a failure or a kill leaves no half world behind."""
+    with new_world(worlds, name, replace=replace) as folder:
+        return _write(folder, name, sources)
+
+
+@contextmanager
+def new_world(worlds: Path, name: str, *, replace: bool = False) -> Iterator[Path]:
+    """A folder to fill, which is the world of that name from the end of the block on, and gone if the block fails."""
     target = world_folder(worlds, name)
     if target.exists() and not replace:
         raise WorldExists(_TAKEN.format(name))
     try:
-        return _build(worlds, target, sources, replace=replace)
+        worlds.mkdir(parents=True, exist_ok=True)
+        _sweep(worlds)
+        partial = Path(tempfile.mkdtemp(prefix=f"{_PARTIAL}{os.getpid()}-", dir=worlds))
+        try:
+            yield partial
+            _put_in_place(partial, target, replace=replace)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
     except OSError as failed:
         raise WorldError(
             f"The world {name} cannot be written to {worlds} ({failed}); see that there is room and that you may write."
         ) from failed
-
-
-def _build(worlds: Path, target: Path, sources: Sources, *, replace: bool) -> dict[str, Any]:
-    worlds.mkdir(parents=True, exist_ok=True)
-    _sweep(worlds)
-    partial = Path(tempfile.mkdtemp(prefix=f"{_PARTIAL}{os.getpid()}-", dir=worlds))
-    try:
-        about = _write(partial, target.name, sources)
-        _put_in_place(partial, target, replace=replace)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return about
 
 
 def _write(folder: Path, name: str, sources: Sources) -> dict[str, Any]:

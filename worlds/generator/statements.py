@@ -35,14 +35,22 @@ Numbers = npt.NDArray[np.int64]
 
 def statements(told: Universe) -> Iterator[bytes]:
     """The triples of what the universe tells, each once, a line each, some thousands of people at a time."""
-    items = Items(told)
-    yield "".join(_vocabulary()).encode()
-    yield "".join(_things(told, items)).encode()
+    yield of_things(told)
     for start in range(0, len(told), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(told)), dtype=np.int32)
-        yield "".join(_names(told, items, rows)).encode()
-        yield "".join(_days(told, rows)).encode()
-        yield from _claims(told, rows)
+        yield from of_people(told, range(start, min(start + BLOCK, len(told))))
+
+
+def of_things(told: Universe) -> bytes:
+    """The triples of properties, classes, places, jobs and hobbies."""
+    return "".join((*_vocabulary(), *_things(told, Items(told)))).encode()
+
+
+def of_people(told: Universe, block: range) -> Iterator[bytes]:
+    """The triples of the people of these rows, in some runs of lines."""
+    rows = np.arange(block.start, block.stop, dtype=np.int32)
+    yield "".join(_names(told, Items(told), rows)).encode()
+    yield "".join(_days(told, rows)).encode()
+    yield from _claims(told, rows)
 
 
 def _vocabulary() -> Iterator[str]:
