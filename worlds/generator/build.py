@@ -55,8 +55,8 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
 
     Its folder holds text/ (articles), graph/, names/ and relations.json, web/ if there are pages, universe.npz and
     told.npz (the facts and which source tells them), questions.jsonl, pages.jsonl (what is wrong on which page) and
-    world.toml. The same options give the same articles, triples, questions and hash with any number of processes; unless
-    it is told, there are as many as are useful.
+    world.toml. The same options give the same articles, triples, questions and hash with any number of processes; there
+    are as many as are useful, unless the number is given.
 
     `progress` is called when a stage begins and ends and some times a second; whatever it raises, as KeyboardInterrupt
     does, stops the work, and nothing of the world stays.
