@@ -1,0 +1,221 @@
+"""Determinantal point processes: the k items that are good and unlike each other, exactly k, by greedy search.
+
+An item has a quality q_i > 0, and two items a similarity s_ij in [0, 1] with s_ii = 1. A set A has the weight
+det(L_A), L_ij = q_i s_ij q_j (Kulesza and Taskar, Determinantal Point Processes for Machine Learning, 2012). `greedy`
+adds k times the item that multiplies the weight most (Chen, Zhang and Zhou, NeurIPS 2018).
+
+Sound although similarities made from an edit distance have negative eigenvalues: each turn compares the exact Schur
+complements det(S_{A+i}) / det(S_A). While the one that is taken is positive, every leading minor of the chosen S_A is,
+so S_A is positive definite (Sylvester) whatever the rest of S is like. Where it is not, the determinant would vanish,
+and the item is never taken for its weight. For k <= 4 and a metric distance this cannot even happen: a metric on four
+points embeds into l1, so that exp(-gamma d) is positive definite on them (Schoenberg).
+
+Items come in groups that are as similar as can be (demonstrations with the same actions), and similarities are between
+groups: a chosen item costs one row of G similarities, not of N, and a turn O(G) operations. The nugget keeps two items
+of one group apart: s_ij = (1 - nugget) S[group of i, group of j] for i != j.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Rows = Callable[[int], Floats]
+"""The similarities of a group to all groups, shape (G,), 1 to itself."""
+
+NUGGET = 1e-3
+"""How far two items of one group are from being the same item."""
+VANISHING = 1e-10
+"""A Schur complement below it is rounding and no novelty."""
+
+
+class Groups:
+    """Which items are alike in everything but quality; the same for every question, so made once."""
+
+    def __init__(self, of: npt.ArrayLike) -> None:
+        """`of` has the group of each item, shape (N,), numbers from 0 without a gap."""
+        self.of: Ints = np.asarray(of, np.int64)
+        self.order: Ints = np.argsort(self.of, kind="stable")
+        self.starts: Ints = np.flatnonzero(np.diff(self.of[self.order], prepend=-1))
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def span(self, group: int) -> slice:
+        """Where in `order` the items of a group stand, the lowest first."""
+        end = self.starts[group + 1] if group + 1 < len(self.starts) else len(self.order)
+        return slice(int(self.starts[group]), int(end))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """L of N items: the logarithms of their qualities, shape (N,), their groups, the similarities of the groups."""
+
+    log_quality: Floats
+    groups: Groups
+    rows: Rows
+    nugget: float = NUGGET
+
+    def __len__(self) -> int:
+        return len(self.log_quality)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Why an item is there, given those before it."""
+
+    item: int
+    novelty: float
+    """What they leave of it: 1 for an item like none of them, 0 for one that they make up."""
+    gain: float
+    """By how much it raises log det L; minus infinity for one that is filled in by quality alone."""
+    runner_up: int | None
+    """Of all items that are not chosen, the one that would raise it most in its place."""
+    lead: float | None
+    """By how much more it raises log det L than the runner-up; below zero where a later exchange paid."""
+
+    @property
+    def filled(self) -> bool:
+        """Whether it is there because fewer than k items were independent."""
+        return self.gain == -np.inf
+
+
+def greedy(kernel: Kernel, k: int) -> list[int]:
+    """At most k items in the order of choice; fewer only where the others would make the determinant vanish.
+
+    A tie goes to the lowest item.
+    """
+    turn = _Turns(kernel)
+    while len(turn.chosen) < k and turn.take_best():
+        pass
+    return turn.chosen
+
+
+def filled(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
+    """The chosen items and, up to k together, the best others by quality alone."""
+    rest = kernel.log_quality.copy()
+    rest[list(chosen)] = -np.inf
+    best = np.argsort(-rest, kind="stable")[: max(0, min(k, len(kernel)) - len(chosen))]
+    return [*chosen, *best.tolist()]
+
+
+def exchanged(kernel: Kernel, chosen: Sequence[int], passes: int = 10) -> list[int]:
+    """The chosen items after exchanging one for another, the best exchange first, until none raises the determinant."""
+    kept = list(chosen)
+    for _ in range(passes):
+        better = _best_exchange(kernel, kept)
+        if better is None:
+            break
+        kept = better
+    return kept
+
+
+def log_det(kernel: Kernel, items: Iterable[int]) -> float:
+    """log det L of the items; minus infinity where it vanishes."""
+    turn = _Turns(kernel)
+    total = 0.0
+    for item in items:
+        gain = turn.gain(item)
+        if gain == -np.inf:
+            return gain
+        total += gain
+        turn.take(item)
+    return total
+
+
+def explained(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
+    """A pick an item, in the order in which greedy search would take them if it had only them."""
+    others, left = _Turns(kernel), sorted(chosen)
+    others.forbid(left)
+    picks = []
+    while left:
+        gains = [others.gain(item) for item in left]
+        place = int(np.argmax(gains)) if max(gains) > -np.inf else int(np.argmax(kernel.log_quality[left]))
+        item = left.pop(place)
+        second = others.best()
+        lead = None if second is None else gains[place] - others.gain(second)
+        picks.append(Pick(item, others.novelty(item), gains[place], second, lead))
+        if gains[place] > -np.inf:
+            others.take(item)
+    return picks
+
+
+def _best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
+    most, found = log_det(kernel, chosen) + 1e-9, None
+    for place in range(len(chosen)):
+        rest = chosen[:place] + chosen[place + 1 :]
+        turn = _Turns(kernel)
+        for item in rest:
+            turn.take(item)
+        other = turn.best()
+        if other is None:
+            continue
+        total = log_det(kernel, [*rest, other])
+        if total > most:
+            most, found = total, [*rest, other]
+    return found
+
+
+class _Turns:
+    """The incremental Cholesky factor of the chosen items, and each group's best item that is still free."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel, self._groups = kernel, kernel.groups
+        self.chosen: list[int] = []
+        self._quality = 2 * kernel.log_quality[self._groups.order]
+        empty = not len(self._groups)
+        self._best = self._quality[:0] if empty else np.maximum.reduceat(self._quality, self._groups.starts)
+        self._left = np.ones(len(self._groups))
+        self._log_left = np.zeros(len(self._groups))
+        self._columns: list[Floats] = []
+
+    def novelty(self, item: int) -> float:
+        """The Schur complement of an item that is not chosen."""
+        return max(float(self._left[self._groups.of[item]]), 0.0)
+
+    def gain(self, item: int) -> float:
+        """By how much the item raises log det L; minus infinity where the determinant would vanish."""
+        return float(2 * self._kernel.log_quality[item] + self._log_left[self._groups.of[item]])
+
+    def best(self) -> int | None:
+        """The free item that raises it most, the lowest of several; None where none raises it."""
+        gains = self._best + self._log_left
+        if not len(gains) or (most := gains.max()) == -np.inf:
+            return None
+        return min(self._head(group) for group in np.flatnonzero(gains == most).tolist())
+
+    def take_best(self) -> bool:
+        """Take that item; whether there was one."""
+        item = self.best()
+        if item is not None:
+            self.take(item)
+        return item is not None
+
+    def take(self, item: int) -> None:
+        """Take the item into the factor."""
+        group = int(self._groups.of[item])
+        column = (1 - self._kernel.nugget) * self._kernel.rows(group)
+        for earlier in self._columns:
+            column -= earlier[group] * earlier
+        column /= np.sqrt(self._left[group])
+        self._columns.append(column)
+        self._left -= column**2
+        independent = self._left > VANISHING
+        self._log_left = np.log(self._left, out=np.full(len(self._left), -np.inf), where=independent)
+        self.chosen.append(item)
+        self.forbid([item])
+
+    def forbid(self, items: Iterable[int]) -> None:
+        """Let these items not be the best of their groups any more."""
+        for item in items:
+            group = int(self._groups.of[item])
+            span = self._groups.span(group)
+            self._quality[span.start + int(np.searchsorted(self._groups.order[span], item))] = -np.inf
+            self._best[group] = self._quality[span].max()
+
+    def _head(self, group: int) -> int:
+        span = self._groups.span(group)
+        return int(self._groups.order[span.start + int(np.argmax(self._quality[span]))])
