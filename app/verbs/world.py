@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.resources import open_world, settings
+from app.verbs import world_generate
 from app.verbs.output import CommandFailed, emit, progress
 from worlds.build import Sources, build_world
 from worlds.importers import read_articles
@@ -17,6 +18,8 @@ app = typer.Typer(no_args_is_help=True, help="Import, generate, list and query w
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")]
+
+generate = app.command()(world_generate.generate)
 
 
 @app.command("list")
@@ -54,23 +57,6 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     found = read_articles(articles, form, conditions) if articles is not None else None
     progress(f"importing {name} ...")
     about = build_world(settings().worlds, name, Sources(found, graph, told), replace=replace)
-    emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
-
-
-@app.command()
-def generate(
-    name: str,
-    people: Annotated[int, typer.Option(help="How many people live in it.")] = 300,
-    seed: Annotated[int, typer.Option(help="The same seed and number give the same world.")] = 1,
-    *,
-    replace: Replace = False,
-    as_json: AsJson = False,
-) -> None:
-    """Make a fictional world: families as articles and as a graph."""
-    from worlds import generator  # noqa: PLC0415 - its libraries serve this verb only
-
-    told = {"people": people, "seed": seed}
-    about = generator.build_generated(settings().worlds, name, generator.generate(people, seed), told, replace=replace)
     emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
 
 

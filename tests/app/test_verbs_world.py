@@ -99,7 +99,8 @@ def test_an_import_that_fails_is_one_line_and_leaves_nothing(tmp_path):
         (("import", "w", "--articles", ISLE.with_suffix(".jsonl"), "--format", "odd"), "auto, jsonl, hotpotqa, 2wiki"),
         (("import", "w", "--articles", ISLE.with_suffix(".jsonl"), "--where", "side"), "FIELD=VALUE"),
         (("import", "w", "--articles", ISLE.with_suffix(".jsonl"), "--where", "side=x"), "would be empty"),
-        (("generate", "w", "--people", "3"), "from 10 to 10,000 people"),
+        (("generate", "w", "--people", "0"), "people must be from 1 to 5,000,000, not 0"),
+        (("generate", "w", "--split", "text=3"), "add up to 3; make it 100"),
     ],
 )
 def test_what_cannot_be_imported_or_made_is_one_line_and_status_one(home, words, reason):
