@@ -63,7 +63,7 @@ class Manner:
 @cache
 def manner(*, plain: bool) -> Manner:
     """The paper's one template, or our prose."""
-    told = tomllib.loads(_FILE.read_text(encoding="utf-8"))["plain" if plain else "prose"]
+    told = _read("plain" if plain else "prose")
     return Manner(
         sections=tuple((heading, tuple(kinds)) for heading, *kinds in told["sections"]),
         phrasings={kind: _fitted(kind, told) for kind in told["one"]},
@@ -74,6 +74,13 @@ def manner(*, plain: bool) -> Manner:
     )
 
 
+@cache
+def web() -> Mapping[str, Phrasings]:
+    """What web pages say."""
+    told = _read("web")
+    return {kind: _fitted(kind, told) for kind in told["one"]}
+
+
 def takes_an(word: str) -> bool:
     """Whether it is "an" and not "a" before the word, by its sound."""
     lower = word.lower()
@@ -82,8 +89,13 @@ def takes_an(word: str) -> bool:
     return lower.startswith(("a", "e", "i", "o", "u", "hour", "honest", "honorary", "heir"))
 
 
+def _read(table: str) -> dict[str, Any]:
+    told: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))[table]
+    return told
+
+
 def _fitted(kind: str, told: Mapping[str, Any]) -> Phrasings:
-    one, many = told["one"][kind], told["many"].get(kind, [])
+    one, many = told["one"][kind], told.get("many", {}).get(kind, [])
     formats = tuple(
         phrasing.format_map(_words(female=female, gone=gone, vowel=vowel))
         for phrasing, female, gone, vowel in product((*one, *many), *[(False, True)] * 3)

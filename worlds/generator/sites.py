@@ -1,0 +1,239 @@
+"""What the sites of a universe's web say: lines, each one fact of one person, by the page that they stand on."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from worlds.universe.chance import below
+from worlds.universe.universe import NONE, Universe
+
+OUT_OF_DATE, NAMESAKE = "out of date", "namesake"
+"""Why a line is not true of the person: it was so once, or is so of somebody else of that name."""
+
+Rows = npt.NDArray[np.int64]
+
+_STREAM = 102
+_STALE, _FANS, _OLD_FANS, _NAMESAKES = 0.03, 0.06, 0.3, 0.02
+"""Shares: of people in an old edition, of those with a fan page, of fan pages that are old, of invented namesakes."""
+_GROWN_UP, _YEAR, _CENTURY = 18 * 366, 366, 36525
+_EPOCH = date(1970, 1, 1).toordinal()
+_LATELY = 600
+"""Days within which pages of now were written."""
+_EDITIONS = 5
+"""Years from one old edition of a directory to the next."""
+_YEARS = 10_000
+"""A group of lines by thing and year is thing * _YEARS + year, with year 0 for what is of now."""
+_ALBUM = 8
+"""Neighbouring people on one page of a family album or of a circle of friends."""
+_CHANGING = ("residence", "job", "hobby")
+"""The facts of which pages may be out of date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of one kind in parallel arrays; a group of them makes a page, or several if they are many."""
+
+    kind: str
+    """A key of the web's phrasings."""
+    people: Rows
+    values: Rows
+    groups: Rows
+    days: Rows
+    """The page is of this day or later."""
+    gone: npt.NDArray[np.bool_]
+    """Whether it is said in the past."""
+    why: str = ""
+    """Why it is not true; empty for what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A site by its name; `title` gives the title of a page from its group and from whom its first line is about."""
+
+    name: str
+    lines: tuple[Lines, ...]
+    title: Callable[[int, int], str]
+
+
+class Web:
+    """Draws up the sites of what the web tells of a universe (`web`), and what they have wrong."""
+
+    def __init__(self, universe: Universe, web: Universe, seed: int) -> None:
+        self._universe, self._web, self._seed = universe, web, seed
+        # What is of now was written lately, and after whatever happened to whom it is about.
+        happened = np.maximum(universe.death, universe.wedding).astype(np.int64) + 1
+        lately = universe.today - (np.arange(len(universe)) // _ALBUM * 97) % _LATELY
+        self._now = np.minimum(np.maximum(happened, lately), universe.today)
+
+    def sites(self) -> Iterator[Site]:
+        """Directories, notices in newspapers, family albums, circles of friends, fan pages and pages of namesakes."""
+        universe = self._universe
+        yield self._directory("residents", "residence", "Residents of {}", universe.places.towns)
+        yield self._directory("trades", "job", "Register of trades: {}", universe.jobs)
+        yield self._directory("clubs", "hobby", "Fans of {}", universe.hobbies)
+        yield self._newspapers()
+        yield self._albums()
+        yield self._circles()
+        yield self._fan_pages()
+        yield self._namesakes()
+
+    def _directory(self, name: str, fact: str, title: str, called: tuple[str, ...]) -> Site:
+        """Everybody of whom the fact is told, by its value, and old editions with what was so then."""
+        chance = self._chance(_CHANGING.index(fact))
+        people = self._known(fact)
+        now = self._true(fact, people, self._value(fact, people) * _YEARS)
+        someone = self._share(_STALE, chance)
+        stale, days = self._once(someone[getattr(self._universe, fact)[someone] > NONE], chance)
+        years = _year(days) // _EDITIONS * _EDITIONS
+        fits = _new_year(years) >= self._universe.birth[stale] + _GROWN_UP
+        stale, years = stale[fits], years[fits]
+        stated = self._another(fact, stale, chance)
+        then = _past(fact, stale, stated, _new_year(years), OUT_OF_DATE)
+        old = _grouped(then, stated * _YEARS + years)
+
+        def titled(group: int, _: int) -> str:
+            thing, year = divmod(group, _YEARS)
+            return f"{title.format(called[thing])}, {year}" if year else title.format(called[thing])
+
+        return Site(name, (now, old), titled)
+
+    def _newspapers(self) -> Site:
+        """Births, weddings and deaths in the newspaper of the town if the web tells it, or else of any town."""
+        chance, lines, towns = self._chance(3), [], self._universe.places.towns
+        for fact, place in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
+            people = self._known(fact)
+            values, town = self._value(fact, people), self._value(place, people)
+            town = np.where(town > NONE, town, below(chance, len(towns), len(people)))
+            groups, days = town * _YEARS + _year(values), np.minimum(values + 3, self._universe.today)
+            lines.append(Lines(fact, people, values, groups, days, np.ones(len(people), np.bool_)))
+
+        def titled(group: int, _: int) -> str:
+            return f"{towns[group // _YEARS]} Courier, notices of {group % _YEARS}"
+
+        return Site("newspapers", tuple(lines), titled)
+
+    def _albums(self) -> Site:
+        """Birthplaces, parents and partners."""
+        lines = []
+        for fact in ("birthplace", "father", "mother", "spouse"):
+            people = self._known(fact)
+            if fact == "spouse":
+                # Of a couple one line tells both.
+                people = people[people < self._value(fact, people)]
+            lines.append(self._true(fact, people, people // _ALBUM))
+        names = self._universe.names
+        return Site("albums", tuple(lines), lambda _, first: f"Family album: {names[first].rpartition(' ')[2]}")
+
+    def _circles(self) -> Site:
+        """Who is friends with whom."""
+        people, friends = self._web.friends.pairs.T.astype(np.int64)
+        lines = Lines("friend", people, friends, people // _ALBUM, self._now[people], self._gone(people))
+        names = self._universe.names
+        return Site("friends", (lines,), lambda _, first: f"Circle of friends: {names[first]} and others")
+
+    def _fan_pages(self) -> Site:
+        """All that the web tells of somebody, or on old pages what was so then."""
+        chance, universe = self._chance(4), self._universe
+        fans = self._share(_FANS, chance)
+        old, days = self._once(fans[chance.random(len(fans)) < _OLD_FANS], chance)
+        new, lines = np.setdiff1d(fans, old), []
+        for fact in ("birth", "birthplace", "father", "mother", "spouse", "wedding", *_CHANGING, "death"):
+            known = new[self._value(fact, new) > NONE]
+            lines.append(self._true(fact, known, known))
+            then = self._value(fact, old) > NONE
+            if fact in ("spouse", "wedding"):
+                then &= universe.wedding[old] <= days
+            elif fact in _CHANGING:
+                changed = (chance.random(len(old)) < 0.5) & (getattr(universe, fact)[old] > NONE)
+                people = old[changed]
+                stated = self._another(fact, people, chance)
+                lines.append(_past(fact, people, stated, days[changed], OUT_OF_DATE))
+                then &= ~changed
+            if fact != "death":
+                lines.append(_past(fact, old[then], self._value(fact, old[then]), days[then]))
+        titles = universe.titles
+        return Site("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
+
+    def _namesakes(self) -> Site:
+        """People who lived long before everybody else and had the name of somebody whose name is unique."""
+        chance, universe = self._chance(5), self._universe
+        people = np.array(
+            [row for row in self._share(_NAMESAKES, chance).tolist() if universe.names[row] == universe.titles[row]],
+            np.int64,
+        )
+        birth = int(universe.birth.min(initial=universe.today)) - _CENTURY - below(chance, _CENTURY, len(people))
+        death = birth + 25 * _YEAR + below(chance, 60 * _YEAR, len(people))
+        days = np.full(len(people), universe.today - _LATELY, np.int64)
+        stated = {"birth": birth, "death": death}
+        stated |= {fact: self._another(fact, people, chance) for fact in ("job", "residence")}
+        gone = np.ones(len(people), np.bool_)
+        lines = [Lines(fact, people, values, people, days, gone, NAMESAKE) for fact, values in stated.items()]
+        years = dict(zip(people.tolist(), zip(_year(birth).tolist(), _year(death).tolist(), strict=True), strict=True))
+
+        def titled(_: int, first: int) -> str:
+            born, died = years[first]
+            return f"{universe.names[first]} ({born}–{died})"
+
+        return Site("history", tuple(lines), titled)
+
+    def _chance(self, number: int) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, number))))
+
+    def _share(self, share: float, chance: np.random.Generator) -> Rows:
+        return np.flatnonzero(chance.random(len(self._universe)) < share)
+
+    def _known(self, fact: str) -> Rows:
+        return np.flatnonzero(getattr(self._web, fact) > NONE)
+
+    def _value(self, fact: str, people: Rows) -> Rows:
+        values: Rows = getattr(self._web, fact)[people].astype(np.int64)
+        return values
+
+    def _gone(self, people: Rows) -> npt.NDArray[np.bool_]:
+        gone: npt.NDArray[np.bool_] = self._web.death[people] > NONE
+        return gone
+
+    def _true(self, fact: str, people: Rows, groups: Rows) -> Lines:
+        """What the web tells, said now."""
+        return Lines(fact, people, self._value(fact, people), groups, self._now[people], self._gone(people))
+
+    def _once(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
+        """Those who had been grown up for a while, each with a day of that time, a year ago or longer."""
+        universe = self._universe
+        draws = chance.random(len(people))
+        start = universe.birth[people].astype(np.int64) + _GROWN_UP
+        death = universe.death[people]
+        end = np.minimum(np.where(death > NONE, death, universe.today), universe.today - _YEAR)
+        fits = (universe.birth[people] > NONE) & (start < end)
+        return people[fits], (start + (draws * (end - start)).astype(np.int64))[fits]
+
+    def _another(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
+        """For everybody a value that is not theirs."""
+        universe = self._universe
+        count = {"residence": len(universe.places.towns), "job": len(universe.jobs), "hobby": len(universe.hobbies)}[
+            fact
+        ]
+        found: Rows = (getattr(universe, fact)[people] + 1 + below(chance, count - 1, len(people))) % count
+        return found
+
+
+def _past(fact: str, people: Rows, values: Rows, days: Rows, why: str = "") -> Lines:
+    """What a page of that day says of somebody who lived then, on a page of their own."""
+    return Lines(fact, people, values, people, days, np.zeros(len(people), np.bool_), why)
+
+
+def _grouped(lines: Lines, groups: Rows) -> Lines:
+    return Lines(lines.kind, lines.people, lines.values, groups, lines.days, lines.gone, lines.why)
+
+
+def _year(days: Rows) -> Rows:
+    years: Rows = (days - _EPOCH).astype("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
+    return years
+
+
+def _new_year(years: Rows) -> Rows:
+    days: Rows = (years - 1970).astype("M8[Y]").astype("M8[D]").astype(np.int64) + _EPOCH
+    return days
