@@ -28,7 +28,9 @@ def tell(failed: Exception) -> bool:
 
 
 app = App(
-    Path(__file__).with_name("main.py"),
+    # Among the pages: with a folder of pages beside it, Streamlit would serve a page that is opened by its address
+    # without running this script, until somebody has opened the first one.
+    Path(__file__).parent / "pages" / "main.py",
     on_script_error=tell,
     routes=[Route("/healthz", healthz), Route("/drafts/{trace_id:uuid}", keep_draft, methods=["POST"])],
 )

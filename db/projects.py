@@ -116,6 +116,15 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
     return Added(added, already)
 
 
+def question_like(session: Session, project_id: UUID, record: QuestionLike) -> Question:
+    """The project's question with the record's source id and text; Missing when it has none."""
+    wanted = select(Question).where(Question.project_id == project_id, Question.text == record.text)
+    found = session.scalar(wanted.where(Question.source_id == record.source_id).order_by(Question.position).limit(1))
+    if found is None:
+        raise Missing("the project has no such question; add it first")
+    return found
+
+
 def _row(record: QuestionLike, project_id: UUID, position: int) -> dict[str, Any]:
     return {
         "id": uuid7(),

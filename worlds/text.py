@@ -121,6 +121,11 @@ class EmbeddedText:
         advice = f"; the nearest are {', '.join(repr(name) for name in near)}" if near else ""
         raise NotFound(f"There is no article titled {title!r}{advice}.")
 
+    def first(self, k: int) -> list[str]:
+        """The titles of the first k articles of the index."""
+        found = self._searcher.search(Query.all_query(), k, count=False).hits
+        return [self._read(address).title for _, address in found]
+
     def articles_of(self, entity: str) -> list[Article]:
         """The articles about the entity of that id."""
         return [self._read(address) for address in self._addresses("entity", entity, 5)]

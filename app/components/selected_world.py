@@ -42,6 +42,10 @@ class SelectedWorld:
         """Its generated questions."""
         return _questions(self.folder / QUESTIONS, self.stamp)
 
+    def has_universe(self) -> bool:
+        """Whether it is known what is true in it."""
+        return (self.folder / UNIVERSE).is_file()
+
     def universe(self) -> Universe | None:
         """What is true in it."""
         return _universe(self.folder / UNIVERSE, self.stamp)

@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.components.places import go_to_world
 from app.components.plain import plain
 from app.components.selected_world import SelectedWorld
 from app.resources import settings
@@ -12,8 +13,6 @@ from worlds.folder import WorldError, world_names
 from worlds.open import about_world
 
 COUNTED = ("people", "articles", "pages", "triples", "questions")
-PLACES = ("view", "title", "entity", "page", "question")
-"""What the address says of a place in one world and means nothing in another."""
 
 
 def choose_world() -> SelectedWorld | None:
@@ -28,13 +27,6 @@ def choose_world() -> SelectedWorld | None:
     for name, why in damaged.items():
         st.error(plain(f"{name}: {why}"))
     return chosen
-
-
-def go_to_world(name: str) -> None:
-    """Have the address name that world, at its first view."""
-    for place in PLACES:
-        st.query_params.pop(place, None)
-    st.query_params["world"] = name
 
 
 def _known() -> tuple[list[SelectedWorld], dict[str, str]]:

@@ -18,7 +18,7 @@ LONGEST_CELL = 16 * 1024 * 1024
 def read_jsonl(file: Path) -> Iterator[QuestionRecord]:
     """A question a line."""
     for line, record in json_objects(file):
-        yield _record(record, file, line)
+        yield question_of(record, file, line)
 
 
 def read_csv(file: Path) -> Iterator[QuestionRecord]:
@@ -39,7 +39,7 @@ def read_csv(file: Path) -> Iterator[QuestionRecord]:
             for name in ANSWER_NAMES:
                 if name in record:
                     record[name] = [part.strip() for part in str(record[name]).split("|") if part.strip()]
-            yield _record(record, file, reader.line_num)
+            yield question_of(record, file, reader.line_num)
     except csv.Error as wrong:
         raise MalformedFile(file, reader.line_num, f"no CSV: {wrong}") from wrong
 
@@ -52,7 +52,8 @@ def _header(names: list[str], file: Path) -> list[str]:
     return names
 
 
-def _record(record: dict[str, Any], file: Path, line: int) -> QuestionRecord:
+def question_of(record: dict[str, Any], file: Path, line: int | None) -> QuestionRecord:
+    """The question that a record of a file is; MalformedFile for one that is none."""
     name = next((name for name in TEXT_NAMES if name in record), TEXT_NAMES[0])
     taken = {name}
     source = next((field for field in ID_NAMES if isinstance(record.get(field), str | int)), None)
@@ -80,7 +81,7 @@ def _is_hops(given: Any) -> bool:
     return isinstance(given, list) and all(isinstance(hop, dict) for hop in given)
 
 
-def _answers(given: Any, file: Path, line: int) -> list[dict[str, Any]]:
+def _answers(given: Any, file: Path, line: int | None) -> list[dict[str, Any]]:
     found = []
     for answer in given if isinstance(given, list) else [given]:
         entity = None

@@ -8,8 +8,9 @@ from app.components.who import who
 st.set_page_config(page_title="Showhow", page_icon=str(STATIC / "icon.svg"), layout="wide")
 dress()
 person = who()
-pages = [st.Page("pages/annotate.py", title="Annotate", icon=":material/edit_note:", default=True)]
+pages = [st.Page("annotate.py", title="Annotate", icon=":material/edit_note:", default=True)]
 if {"reviewer", "admin"} & set(person.roles):
-    pages.append(st.Page("pages/review.py", title="Review", icon=":material/rule:"))
+    pages.append(st.Page("review.py", title="Review", icon=":material/rule:"))
+pages.append(st.Page("worlds.py", title="Worlds", icon=":material/public:"))
 st.navigation(pages, position="top").run()
 listen_for_keys()

@@ -1,0 +1,38 @@
+"""A bar chart with its axes named, and the same numbers as a table beside it."""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from app.components.table import Entry, show_table
+
+STEP = 22
+"""Pixels of a bar and its gap."""
+BAR = "#1f5fbf"
+
+
+def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str) -> None:
+    """How many questions there are of each value, in the order given; `unit` says what the values are."""
+    chart = {
+        "data": {"values": [{"value": value, "count": count} for value, count in counts.items()]},
+        "mark": {"type": "bar", "color": BAR},
+        "height": {"step": STEP},
+        "description": f"{title}: {', '.join(f'{count} of {value}' for value, count in counts.items())}",
+        "encoding": {
+            "y": {
+                "field": "value",
+                "type": "nominal",
+                "title": unit,
+                "sort": None,
+                "axis": {"labelLimit": 130, "labelOverlap": False},
+            },
+            "x": {"field": "count", "type": "quantitative", "title": "questions", "axis": {"tickMinStep": 1}},
+            "tooltip": [{"field": "value", "title": unit}, {"field": "count", "title": "questions"}],
+        },
+    }
+    with st.container(key=f"chart_{key}", width=440, gap="small"):
+        st.markdown(f"**{title}**")
+        with st.container(horizontal=True, gap="small"):
+            st.vega_lite_chart(chart, width=270)
+            rows = [[Entry(value), Entry(f"{count:,}", number=True)] for value, count in counts.items()]
+            show_table((unit, "questions"), rows, key=f"table_{key}", label=title)

@@ -1,0 +1,107 @@
+"""SPARQL typed by hand, run as the tool runQuery runs it: the same worker, the same limits, the same words."""
+
+from collections.abc import Iterator
+
+import streamlit as st
+
+from app.components.places import go_to_entity
+from app.components.plain import plain
+from app.components.selected_world import SelectedWorld
+from app.components.table import Entry, show_table
+from app.resources import tool_context
+from tools.registry import TOOLS
+from tools.run_query import readable
+from tools.tool import Outcome
+from worlds import terms
+from worlds.source import GraphSource
+
+ASKED = "console_asked"
+"""What was run last, in which build of which world, and how it went."""
+MOST_EXAMPLES = 6
+
+
+def console_key(world: SelectedWorld) -> str:
+    """The key of the field in which the query is typed."""
+    return f"sparql_{world.name}"
+
+
+def show_console(world: SelectedWorld) -> None:
+    """The field, examples to begin with, and the result."""
+    graph = world.open().graph
+    if graph is None:
+        st.info("This world has no graph, so there is nothing to ask in SPARQL; import one with a Turtle file.")
+        return
+    key = console_key(world)
+    examples = dict(_examples(world, graph))
+    if key not in st.session_state:
+        st.session_state[key] = next(iter(examples.values()), "")
+    st.caption("Examples to begin with:")
+    with st.container(horizontal=True, gap="small", key="examples"):
+        for place, (name, sparql) in enumerate(examples.items()):
+            st.button(plain(name), key=f"example_{place}", on_click=_take, args=(key, sparql))
+    with st.container(key="console"):
+        sparql = st.text_area("SPARQL", key=key, height=190, placeholder="SELECT ?who WHERE { ?who wdt:P22 ?father }")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            run = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
+            st.caption("SELECT and ASK, 2 s, 1,000 rows, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
+    if run:
+        with st.spinner("Asking the graph …"):
+            outcome = TOOLS["runQuery"].call(tool_context(world.name), {"sparql": sparql})
+        st.session_state[ASKED] = (world.name, world.stamp, outcome)
+    asked = st.session_state.get(ASKED)
+    if asked is not None and asked[:2] == (world.name, world.stamp):
+        _show(asked[2])
+
+
+def _take(key: str, sparql: str) -> None:
+    st.session_state[key] = sparql
+    st.session_state.pop(ASKED, None)
+
+
+def _show(outcome: Outcome) -> None:
+    if outcome.error is not None or outcome.observation is None:
+        st.error(plain(outcome.error or "The query gave nothing."))
+        return
+    data = outcome.observation.data
+    if data["boolean"] is not None:
+        st.markdown(f"**{'Yes' if data['boolean'] else 'No'}** · {outcome.seconds:.2f} s")
+        return
+    rows = [[_entry(cell) if cell else None for cell in row] for row in data["rows"]]
+    more = "; there are more, narrow the query or count them" if data["truncated"] else ""
+    st.caption(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}{more} · {outcome.seconds:.2f} s")
+    if rows:
+        show_table(data["columns"], rows, key="result", label="Result of the query", go=go_to_entity)
+    else:
+        st.info("The query matches nothing: no rows.")
+
+
+def _entry(cell: dict[str, str]) -> Entry:
+    if cell["kind"] == "entity":
+        label = cell.get("label")
+        return Entry(label or cell["value"], cell["value"] if label else "", cell["value"])
+    return Entry(readable(cell["value"], cell.get("datatype")))
+
+
+def _examples(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, str]]:
+    """Queries that any graph answers within the limits, then the gold query of one of the world's questions."""
+    relations = graph.vocabulary()
+    labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
+    for relation in relations[:3]:
+        path = _path(relation.id)
+        yield (
+            f"who has which {relation.label}",
+            f"SELECT ?subject ?name ?value WHERE {{\n  ?subject {path} ?value .{labelled}\n}} LIMIT 20",
+        )
+    yield "some names", "SELECT ?thing ?name WHERE {\n  ?thing rdfs:label ?name\n} LIMIT 20"
+    if relations:
+        path = _path(relations[0].id)
+        yield f"is there any {relations[0].label}?", f"ASK {{ ?subject {path} ?value }}"
+    questions = world.questions()
+    if questions is not None and questions.heads:
+        gold = questions.row(questions.heads[0]).get("sparql")
+        if isinstance(gold, str) and gold:
+            yield f"gold: {questions.heads[0].text}", gold
+
+
+def _path(relation: str) -> str:
+    return f"<{terms.predicate_of(relation)}>" if terms.iri_of(relation) == relation else f"wdt:{relation}"

@@ -1,0 +1,37 @@
+"""A table whose cells may lead somewhere; its texts are never read as mark-up."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import streamlit as st
+
+from app.components.chrome import asset
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cell: its text, an id beside it, and what a click opens ("" for nothing)."""
+
+    text: str
+    id: str = ""
+    go: str = ""
+    number: bool = False
+
+
+Rows = Sequence[Sequence[Entry | None]]
+
+
+def show_table(
+    columns: Sequence[str], rows: Rows, *, key: str, label: str, go: Callable[[str], None] | None = None
+) -> None:
+    """Draw it; `label` says to a screen reader what it holds."""
+
+    def deliver() -> None:
+        if go is not None and (chosen := st.session_state[key].go):
+            go(str(chosen["to"]))
+
+    mount = st.components.v2.component(
+        "showhow_table", html='<div class="sheet"></div>', css=asset("table.css"), js=asset("table.js")
+    )
+    drawn = [[asdict(entry) if entry else None for entry in row] for row in rows]
+    mount(data={"label": label, "columns": list(columns), "rows": drawn}, key=key, on_go_change=deliver)

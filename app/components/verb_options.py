@@ -1,0 +1,80 @@
+"""The options of a verb as fields of a form, so that the page offers what the command line does, in the same words."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import streamlit as st
+from typer.models import OptionInfo
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One option: `lowest` and `highest` bound a number where the verb bounds it."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    flag: str
+    lowest: float | None = None
+    highest: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The name as people write it."""
+        return self.name.replace("_", " ").capitalize()
+
+
+def fields(verb: Callable[..., None]) -> dict[str, Field]:
+    """The options of the verb by name, in its order."""
+    hints = get_type_hints(verb, include_extras=True)
+    found = {}
+    for name, parameter in inspect.signature(verb).parameters.items():
+        base, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+        option = next((note for note in notes if isinstance(note, OptionInfo)), None)
+        if option is None:
+            continue
+        kind = next((one for one in get_args(base) if one is not NoneType), base)
+        flag = next(iter(option.param_decls or ()), f"--{name.replace('_', '-')}").split("/")[0]
+        found[name] = Field(name, kind, parameter.default, option.help or "", flag, option.min, option.max)
+    return found
+
+
+def ask(field: Field, key: str, choices: Mapping[str, tuple[str, ...]]) -> Value:
+    """Draw the field and give its value; a text that has choices may be written freely too."""
+    if field.kind is bool:
+        return st.checkbox(field.label, value=bool(field.default), help=field.help, key=key)
+    if field.kind in (int, float):
+        return _number(field, key)
+    if field.name in choices:
+        return st.selectbox(field.label, choices[field.name], help=field.help, key=key, accept_new_options=True)
+    return st.text_input(field.label, value=str(field.default or ""), help=field.help, key=key)
+
+
+def _number(field: Field, key: str) -> Value:
+    # A browser's numbers end before the largest seed does.
+    lowest, highest = (
+        None if limit is None or abs(limit) > 2**53 else limit for limit in (field.lowest, field.highest)
+    )
+    if field.kind is int:
+        low, high = (None if limit is None else int(limit) for limit in (lowest, highest))
+        return st.number_input(field.label, low, high, int(field.default), step=1, help=field.help, key=key)
+    low_, high_ = (None if limit is None else float(limit) for limit in (lowest, highest))
+    return st.number_input(field.label, low_, high_, float(field.default), step=0.1, help=field.help, key=key)
+
+
+def arguments(given: Mapping[str, Value], known: Mapping[str, Field]) -> list[str]:
+    """The values as words of a command line; what is as the verb has it by itself is left out."""
+    words = []
+    for name, value in given.items():
+        field = known[name]
+        if value == field.default:
+            continue
+        # Joined, so that a value that begins with a dash is not taken for an option.
+        words.append(field.flag if field.kind is bool else f"{field.flag}={value}")
+    return words
