@@ -9,6 +9,7 @@ import typer
 from app.resources import open_world, settings
 from app.verbs import world_generate
 from app.verbs.output import CommandFailed, emit, progress
+from app.verbs.world_gold import FORMAT, export, import_published, told_of_instance, verify
 from worlds.build import Sources, build_world
 from worlds.importers import read_articles
 from worlds.open import about_world, list_worlds
@@ -20,6 +21,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")]
 
 generate = app.command()(world_generate.generate)
+app.command()(verify)
+app.command()(export)
 
 
 @app.command("list")
@@ -42,7 +45,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     name: str,
     articles: Annotated[Path | None, typer.Option(help="A file or folder of articles.")] = None,
     graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
-    form: Annotated[str, typer.Option("--format", help="auto, jsonl, hotpotqa or 2wiki.")] = "auto",
+    form: Annotated[str, typer.Option("--format", help="auto, jsonl, hotpotqa, 2wiki or phantomwiki.")] = "auto",
     where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
     licence: Annotated[str | None, typer.Option(help="Under which licence the texts stand.")] = None,
     *,
@@ -53,6 +56,10 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     if articles is None and graph is None:
         raise CommandFailed("name what to import: --articles, --graph or both")
     conditions = dict(_condition(text) for text in where or [])
+    if form == FORMAT:
+        about = import_published(name, articles, graph, {"licence": licence, **conditions}, replace=replace)
+        emit(about, told_of_instance(about), as_json=as_json)
+        return
     told = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
     found = read_articles(articles, form, conditions) if articles is not None else None
     progress(f"importing {name} ...")

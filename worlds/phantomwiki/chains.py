@@ -87,16 +87,6 @@ class Chain:
         place = (3 if self.kind == WHO else 4) + 2 * len(self.relations)
         return place if isinstance(self.start, Named) else place + 1
 
-    @property
-    def difficulty(self) -> int:
-        """The articles to read as the paper counts them; the counted relation itself adds nothing."""
-        return sum(RELATIONS[relation].difficulty for relation in self.relations) + self.hops - len(self.relations)
-
-    @property
-    def hops(self) -> int:
-        """How many goals there are."""
-        return len(self.relations) + (self.asked is not None) + isinstance(self.start, Having)
-
     def _value(self, values: Values) -> str:
         assert isinstance(self.start, Having)  # noqa: S101 - told by whoever asks for the value
         return values.text(KIND_OF_FACT[self.start.fact], self.start.value)

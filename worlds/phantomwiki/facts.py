@@ -2,19 +2,30 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from worlds.importers.files import MalformedFile, checked_text, whole_text
+from worlds.importers.files import MalformedFile, checked_text
 from worlds.phantomwiki.prolog import NotProlog, Term, Value, read_value
 from worlds.phantomwiki.values import read_day
 from worlds.universe.universe import NONE, Friends, Ids, Places, Universe
 
-_ARGUMENTS = {"type": 2, "gender": 2, "parent": 2, "dob": 2, "friend_": 2, "job": 2, "hobby": 2, "attribute": 1}
+_ARGUMENTS = {
+    "type": 2,
+    "gender": 2,
+    "parent": 2,
+    "married_": 2,
+    "dob": 2,
+    "friend_": 2,
+    "job": 2,
+    "hobby": 2,
+    "attribute": 1,
+}
+"""What is read. Published instances marry exactly those who have a child; married_ is ours, for couples without."""
 _START = re.compile(rf"^(?:{'|'.join(_ARGUMENTS)})\(", re.MULTILINE)
 _END = re.compile(r"\s*\.(?=\s|\Z)")
 
@@ -33,18 +44,17 @@ class _Fact:
     args: tuple[str, ...]
 
 
-def read_facts(file: Path) -> Facts:
-    """The universe of a facts.pl; MalformedFile where it states what no universe can hold."""
+def read_facts(file: Path, text: str) -> Facts:
+    """The universe of the text of a facts.pl; MalformedFile where it states what no universe can hold."""
     found: dict[str, list[_Fact]] = {name: [] for name in _ARGUMENTS}
-    for name, fact in _facts(file):
+    for name, fact in _facts(file, text):
         found[name].append(fact)
     if not found["type"]:
         raise MalformedFile(file, None, 'it declares nobody with a fact like type("Ann Lee", person)')
     return Facts(_Reader(file, found["type"]).universe(found), Counter(fact.args[0] for fact in found["attribute"]))
 
 
-def _facts(file: Path) -> Iterator[tuple[str, _Fact]]:
-    text = whole_text(file)
+def _facts(file: Path, text: str) -> Iterator[tuple[str, _Fact]]:
     line, seen = 1, 0
     for start in _START.finditer(text):
         line, seen = line + text.count("\n", seen, start.start()), start.start()
@@ -93,7 +103,7 @@ class _Reader:
             female=female,
             father=father,
             mother=mother,
-            spouse=self._spouses(father, mother),
+            spouse=self._spouses(self._couples(father, mother, found["married_"])),
             birth=birth,
             death=nothing,
             wedding=nothing,
@@ -159,23 +169,28 @@ class _Reader:
             child, parent = (self._row(name, fact) for name in fact.args)
             side, word = (mother, "mother") if female[parent] else (father, "father")
             if child == parent or side[child] not in (NONE, parent):
-                said = f"{fact.args[0]!r} would be their own parent" if child == parent else f"a second {word}"
-                raise MalformedFile(
-                    self._file, fact.line, f"{said} of {fact.args[0]!r} is stated" if child != parent else said
-                )
+                who = repr(fact.args[0])
+                said = f"{who} would be their own parent" if child == parent else f"a second {word} of {who} is stated"
+                raise MalformedFile(self._file, fact.line, said)
             side[child] = parent
         return father, mother
 
-    def _spouses(self, father: Ids, mother: Ids) -> Ids:
-        # Two are married in these worlds exactly if they have a child together.
-        spouse = self._nothing()
+    def _couples(self, father: Ids, mother: Ids, married: list[_Fact]) -> Iterator[tuple[int, int, int | None]]:
+        """The rows of partners, each couple as often as something tells of it, and the line that does."""
         for child in np.flatnonzero((father >= 0) & (mother >= 0)):
-            for one, other in ((father[child], mother[child]), (mother[child], father[child])):
-                if spouse[one] not in (NONE, other):
+            yield int(father[child]), int(mother[child]), None
+        for fact in married:
+            one, other = (self._row(name, fact) for name in fact.args)
+            yield one, other, fact.line
+
+    def _spouses(self, couples: Iterable[tuple[int, int, int | None]]) -> Ids:
+        spouse = self._nothing()
+        for left, right, line in couples:
+            for one, other in ((left, right), (right, left)):
+                if one == other or spouse[one] not in (NONE, other):
                     who = list(self._rows)[one]
-                    raise MalformedFile(
-                        self._file, None, f"{who!r} has children with two people; here everybody has one partner"
-                    )
+                    reason = f"{who!r} has children with, or is married to, two people or themselves"
+                    raise MalformedFile(self._file, line, f"{reason}; here everybody has one partner at most")
                 spouse[one] = other
         return spouse
 

@@ -1,12 +1,13 @@
 """How an instance writes what a universe numbers: people by title, days as 0929-10-28, attributes under their names."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cached_property
 
 from worlds.questions.evaluate import Answer
-from worlds.universe.universe import Universe
+from worlds.questions.names import Names
+from worlds.universe.universe import NONE, Universe
 
 FACT_OF = {"dob": "birth", "job": "job", "hobby": "hobby"}
 """The universe's fact of an attribute, by the attribute's name in queries."""
@@ -28,6 +29,7 @@ class Values:
 
     def __init__(self, universe: Universe) -> None:
         self.universe = universe
+        self._names = Names(universe, plain=True)
 
     @cached_property
     def _numbers(self) -> dict[str, dict[str, int]]:
@@ -46,13 +48,7 @@ class Values:
 
     def text(self, kind: str, number: int) -> str:
         """How an instance writes it."""
-        universe = self.universe
-        if kind == "day":
-            return date.fromordinal(number).isoformat()
-        if kind == "number":
-            return str(number)
-        texts = {"person": universe.titles, "job": universe.jobs, "hobby": universe.hobbies}
-        return texts[kind][number]
+        return self._names.answer(kind, number)
 
     def answers(self, answer: Answer) -> list[str]:
         """The answers as an instance lists them: each once, sorted as texts."""
@@ -61,3 +57,8 @@ class Values:
     def texts(self, kind: str, numbers: Iterable[int]) -> list[str]:
         """How an instance writes several, sorted as texts."""
         return sorted(self.text(kind, int(number)) for number in numbers)
+
+    def attributes(self) -> Iterator[str]:
+        """The job and the hobby of everybody, which an instance states once more without saying whose they are."""
+        for kind, numbers in (("job", self.universe.job), ("hobby", self.universe.hobby)):
+            yield from (self.text(kind, number) for number in numbers.tolist() if number > NONE)

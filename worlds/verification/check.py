@@ -1,5 +1,7 @@
 """What a verification compared, and where stated and derived differ."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 SHOWN = 10
@@ -29,11 +31,30 @@ class Check:
     undecided: int = 0
     """Things that could not be compared within a limit; they count neither as equal nor as different."""
 
+    def __str__(self) -> str:
+        result = f"{self.different:,} differ" if self.different else "all equal"
+        undecided = f", {self.undecided:,} undecided" if self.undecided else ""
+        return f"{self.checked:,} {self.name}: {result if self.checked else 'nothing to compare'}{undecided}"
+
     def compare(self, what: str, stated: object, derived: object) -> None:
         """Count one comparison in; lists are shown with commas."""
         self.checked += 1
         if stated != derived:
             self.differs(what, _shown(stated), _shown(derived))
+
+    def compare_each(self, what: str, stated: Iterable[object], derived: Iterable[object]) -> None:
+        """Count every member of both in; those that only one of them has differ."""
+        left, right = Counter(map(str, stated)), Counter(map(str, derived))
+        self.checked += (left | right).total()
+        for each in sorted((left - right).elements()):
+            self.differs(what, each, "")
+        for each in sorted((right - left).elements()):
+            self.differs(what, "", each)
+
+    def broken(self, what: str, fault: Exception) -> None:
+        """Count something in that cannot be read at all."""
+        self.checked += 1
+        self.differs(what, "what cannot be read", f"{type(fault).__name__} {fault}")
 
     def differs(self, what: str, stated: str, derived: str) -> None:
         """Count a difference in that was found otherwise."""

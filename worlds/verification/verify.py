@@ -1,0 +1,87 @@
+"""Whatever a world states, derived once more and compared."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from worlds.folder import WorldError, world_folder
+from worlds.generator.blocks import UNIVERSE
+from worlds.importers.files import json_objects
+from worlds.open import about_world
+from worlds.phantomwiki.checks import check_articles, check_facts, check_questions, check_relations
+from worlds.phantomwiki.instance import FORMAT
+from worlds.phantomwiki.stated import STATED, StatedFacts
+from worlds.phantomwiki.values import Values
+from worlds.questions.question_file import QUESTIONS
+from worlds.universe.universe import Universe
+from worlds.verification.answers import check_answers
+from worlds.verification.check import SHOWN, Check, Difference
+from worlds.verification.graph import check_graph
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was compared in a world."""
+
+    world: str
+    checks: tuple[Check, ...]
+
+    @property
+    def different(self) -> int:
+        """How many things differ; a world with none is what its universe says."""
+        return sum(check.different for check in self.checks)
+
+    @property
+    def undecided(self) -> int:
+        """How many things could not be compared within the limits."""
+        return sum(check.undecided for check in self.checks)
+
+    @property
+    def first(self) -> list[Difference]:
+        """The first differences, at least one of every check that has any."""
+        found = [check.first for check in self.checks]
+        in_turn = [each[place] for place in range(SHOWN) for each in found if place < len(each)]
+        return in_turn[:SHOWN]
+
+    def to_row(self) -> dict[str, Any]:
+        """What --json prints."""
+        return {
+            "world": self.world,
+            "equal": not self.different,
+            "different": self.different,
+            "checks": [asdict(check) for check in self.checks],
+        }
+
+
+def verify(worlds: Path, name: str, progress: Callable[[str], None]) -> Verification:
+    """Derive everything once more; WorldError for a world that has no universe or whose files are damaged."""
+    about = about_world(worlds, name)
+    folder = world_folder(worlds, name)
+    if not (folder / UNIVERSE).is_file():
+        raise WorldError(
+            f"The world {name} has no universe to derive answers from; only generated worlds and imported instances of "
+            "PhantomWiki can be verified."
+        )
+    checks = []
+    for check in _checks(folder, about):
+        progress(str(check))
+        checks.append(check)
+    return Verification(name, tuple(checks))
+
+
+def _checks(folder: Path, about: dict[str, Any]) -> Iterator[Check]:
+    universe = Universe.load(folder / UNIVERSE)
+    rows = [row for _, row in json_objects(folder / QUESTIONS)]
+    yield check_answers(rows, universe)
+    if about.get("format") == FORMAT:
+        yield from _of_an_instance(folder, rows, Values(universe))
+    yield check_graph(folder, universe)
+
+
+def _of_an_instance(folder: Path, rows: list[dict[str, Any]], values: Values) -> Iterator[Check]:
+    stated = StatedFacts.load(folder / STATED)
+    yield check_questions(rows, values)
+    yield check_relations(stated, values)
+    yield check_facts(stated, values)
+    yield check_articles(folder, values)
