@@ -57,9 +57,9 @@ def claims(universe: Universe, told: Told) -> Iterator[Triple]:
         if fact in ("father", "mother"):
             parents[row].append(value)
             yield item(1, value), f"{WDT}P40", item(1, row)
-    for one in parents:
-        for other in parents:
-            if one != other and set(parents[one]) & set(parents[other]):
+    for one, of_one in parents.items():
+        for other, of_other in parents.items():
+            if one != other and set(of_one) & set(of_other):
                 yield item(1, one), f"{WDT}P3373", item(1, other)
     for (one, other), mask in zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True):
         if mask & GRAPH:
