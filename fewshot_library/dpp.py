@@ -86,20 +86,23 @@ class Pick:
 def greedy(kernel: Kernel, k: int) -> list[int]:
     """At most k items in the order of choice; fewer only where the others would make the determinant vanish.
 
-    A tie goes to the lowest item.
+    A tie goes to the lowest item; an item of quality zero (its logarithm minus infinity) is never taken.
     """
     turn = _Turns(kernel)
-    while len(turn.chosen) < k and turn.take_best():
-        pass
-    return turn.chosen
+    chosen: list[int] = []
+    while len(chosen) < k and (item := turn.best()) is not None:
+        chosen.append(item)
+        if len(chosen) < k:
+            turn.take(item)
+    return chosen
 
 
 def filled(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
-    """The chosen items and, up to k together, the best others by quality alone."""
+    """The chosen items and, up to k together, the best others by quality alone, the lowest first of equal ones."""
     rest = kernel.log_quality.copy()
     rest[list(chosen)] = -np.inf
     best = np.argsort(-rest, kind="stable")[: max(0, min(k, len(kernel)) - len(chosen))]
-    return [*chosen, *best.tolist()]
+    return [*chosen, *best[rest[best] > -np.inf].tolist()]
 
 
 def exchanged(kernel: Kernel, chosen: Sequence[int], passes: int = 10) -> list[int]:
@@ -110,7 +113,7 @@ def exchanged(kernel: Kernel, chosen: Sequence[int], passes: int = 10) -> list[i
         if better is None:
             break
         kept = better
-    return kept
+    return kept if kept == list(chosen) else in_order(kernel, kept)
 
 
 def log_det(kernel: Kernel, items: Iterable[int]) -> float:
@@ -127,20 +130,27 @@ def log_det(kernel: Kernel, items: Iterable[int]) -> float:
 
 
 def explained(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
-    """A pick an item, in the order in which greedy search would take them if it had only them."""
-    others, left = _Turns(kernel), sorted(chosen)
-    others.forbid(left)
+    """A pick an item, in their order."""
+    turn = _Turns(kernel)
+    turn.forbid(chosen)
     picks = []
-    while left:
-        gains = [others.gain(item) for item in left]
-        place = int(np.argmax(gains)) if max(gains) > -np.inf else int(np.argmax(kernel.log_quality[left]))
-        item = left.pop(place)
-        second = others.best()
-        lead = None if second is None else gains[place] - others.gain(second)
-        picks.append(Pick(item, others.novelty(item), gains[place], second, lead))
-        if gains[place] > -np.inf:
-            others.take(item)
+    for item in chosen:
+        gain, second = turn.gain(item), turn.best()
+        lead = None if second is None else gain - turn.gain(second)
+        picks.append(Pick(item, turn.novelty(item), gain, second, lead))
+        if gain > -np.inf:
+            turn.take(item)
     return picks
+
+
+def in_order(kernel: Kernel, items: Iterable[int]) -> list[int]:
+    """The items in the order in which greedy search would take them if there were no others."""
+    turn, left, found = _Turns(kernel), sorted(items), []
+    while left:
+        gains = [turn.gain(item) for item in left]
+        found.append(left.pop(int(np.argmax(gains))))
+        turn.take(found[-1])
+    return found
 
 
 def _best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
@@ -164,7 +174,6 @@ class _Turns:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel, self._groups = kernel, kernel.groups
-        self.chosen: list[int] = []
         self._quality = 2 * kernel.log_quality[self._groups.order]
         empty = not len(self._groups)
         self._best = self._quality[:0] if empty else np.maximum.reduceat(self._quality, self._groups.starts)
@@ -187,13 +196,6 @@ class _Turns:
             return None
         return min(self._head(group) for group in np.flatnonzero(gains == most).tolist())
 
-    def take_best(self) -> bool:
-        """Take that item; whether there was one."""
-        item = self.best()
-        if item is not None:
-            self.take(item)
-        return item is not None
-
     def take(self, item: int) -> None:
         """Take the item into the factor."""
         group = int(self._groups.of[item])
@@ -205,7 +207,6 @@ class _Turns:
         self._left -= column**2
         independent = self._left > VANISHING
         self._log_left = np.log(self._left, out=np.full(len(self._left), -np.inf), where=independent)
-        self.chosen.append(item)
         self.forbid([item])
 
     def forbid(self, items: Iterable[int]) -> None:

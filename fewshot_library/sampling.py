@@ -1,0 +1,42 @@
+"""Exact samples of a k-DPP, for prompts that vary: DPPy draws them from the kernel of a shortlist."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from dppy.finite_dpps import FiniteDPP
+
+from fewshot_library.dpp import Floats, Kernel
+
+
+class NotSampled(ValueError):
+    """A kernel that is no probability distribution, in one sentence."""
+
+
+def sample(kernel: Kernel, items: Sequence[int], k: int, seed: int) -> list[int]:
+    """k of the items, a set with a probability in proportion to its determinant; the same for the same seed."""
+    if k == 0:
+        return []
+    matrix = likelihoods(kernel, items)
+    values = np.linalg.eigvalsh(matrix)
+    if values[0] < -_TOLERATED * values[-1]:
+        raise NotSampled(
+            f"the kernel of these {len(items)} demonstrations has the negative eigenvalue {values[0]:.2g}, so that it "
+            "is no distribution to sample from; raise gamma, take the distance metric, or use mode dpp"
+        )
+    process = FiniteDPP("likelihood", L=matrix)
+    drawn = process.sample_exact_k_dpp(size=k, random_state=np.random.RandomState(seed))
+    return [items[place] for place in drawn]
+
+
+def likelihoods(kernel: Kernel, items: Sequence[int]) -> Floats:
+    """L of the items, shape (len(items), len(items)), scaled so that the best quality is one."""
+    groups = kernel.groups.of[list(items)]
+    similar = np.stack([kernel.rows(int(group))[groups] for group in groups])
+    similar = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
+    log_quality = kernel.log_quality[list(items)]
+    quality = np.exp(log_quality - log_quality.max())
+    found: Floats = quality[:, None] * similar * quality
+    return found
+
+
+_TOLERATED = 1e-10
