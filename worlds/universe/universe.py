@@ -1,10 +1,14 @@
 """A universe: everything that is true in a world, as integer arrays with one row a person."""
 
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +27,21 @@ TEXT, GRAPH, WEB = 1, 2, 4
 """The sources as bits of a mask."""
 EVERYWHERE = TEXT | GRAPH | WEB
 SOURCES = {"text": TEXT, "graph": GRAPH, "web": WEB}
+
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+    SyntaxError,
+    BadZipFile,
+    zlib.error,
+    struct.error,
+)
+"""What reading a file that was cut off or altered may raise."""
 
 FACTS = ("father", "mother", "spouse", "birth", "death", "wedding", "birthplace", "residence", "job", "hobby")
 """The facts that a source may tell of a person or not; gender and name are told everywhere. A wedding is one fact of
@@ -138,9 +157,14 @@ class Universe:
         """The universe of a file; WorldError when there is none or it is damaged."""
         try:
             with np.load(file) as found:
-                arrays = {name: found[name] for name in found.files}
-        except (OSError, ValueError, KeyError) as broken:
+                universe = cls._of_arrays({name: found[name] for name in found.files})
+            _check_ranges(universe)
+        except _DAMAGED as broken:
             raise WorldError(f"The universe {file} cannot be read ({broken}); make the world again.") from broken
+        return universe
+
+    @classmethod
+    def _of_arrays(cls, arrays: dict[str, Any]) -> "Universe":
         texts = ("names", "titles", "jobs", "hobbies", "places.towns", "places.regions", "places.countries")
         values: dict[str, Any] = {n: _unpacked(a) if n in texts else a for n, a in arrays.items()}
         places = {name.removeprefix("places."): values.pop(name) for name in list(values) if name.startswith("places.")}
@@ -168,7 +192,7 @@ class Told:
             with np.load(file) as found:
                 masks = {name: found[name] for name in FACTS}
                 return cls(masks, found["friends"])
-        except (OSError, ValueError, KeyError) as broken:
+        except _DAMAGED as broken:
             raise WorldError(f"The split {file} cannot be read ({broken}); make the world again.") from broken
 
 
@@ -213,6 +237,26 @@ class Lists:
     def sizes(self) -> npt.NDArray[np.int64]:
         """How long each list is."""
         return np.diff(self.starts)
+
+
+def _check_ranges(universe: Universe) -> None:
+    """ValueError for arrays that do not belong together or lead to what there is not."""
+    people, places = len(universe), universe.places
+    towns, regions, countries = len(places.towns), len(places.regions), len(places.countries)
+    last = {"birthplace": towns, "residence": towns, "job": len(universe.jobs), "hobby": len(universe.hobbies)}
+    last |= dict.fromkeys(("father", "mother", "spouse"), people)
+    for fact in FACTS:
+        _check_range(fact, getattr(universe, fact), people, WITHHELD, last.get(fact, date.max.toordinal() + 1))
+    _check_range("friends", universe.friends.pairs.ravel(), 2 * len(universe.friends.pairs), 0, people)
+    _check_range("region", places.region, towns, 0, regions)
+    _check_range("country", places.country, regions, 0, countries)
+    if not len(universe.names) == len(universe.titles) == people:
+        raise ValueError("there are not as many names as people")
+
+
+def _check_range(name: str, values: Ids, size: int, lowest: int, end: int) -> None:
+    if values.shape != (size,) or values.min(initial=0) < lowest or values.max(initial=-1) >= end:
+        raise ValueError(f"{name} does not fit the rest")
 
 
 def _packed(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
