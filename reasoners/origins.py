@@ -19,7 +19,7 @@ Origin = dict[str, Any]
 
 TYPED: Origin = {"from": "typed"}
 # Fields that hold what a person would pick; scores, flags and places are none.
-VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql"})
+VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql", "address"})
 SHORTEST_PART = 2
 CAPITALISED = r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*"
 

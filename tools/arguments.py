@@ -5,7 +5,7 @@ import re
 from pydantic import BeforeValidator
 
 from tools.tool import ToolError
-from worlds.source import GraphSource, TextSource, World
+from worlds.source import GraphSource, TextSource, WebSource, World
 from worlds.terms import id_of
 
 _PREFIX = re.compile(r"(?:wd|wdt|p|ps|entity):(?=[QPL][1-9])")
@@ -42,3 +42,10 @@ def graph_of(world: World, tool: str) -> GraphSource:
     if world.graph is None:
         raise ToolError(f"{tool} needs a graph, and the world {world.name} has none; use wikisearch and read instead.")
     return world.graph
+
+
+def web_of(world: World, tool: str) -> WebSource:
+    """The world's web pages; ToolError when it has none."""
+    if world.web is None:
+        raise ToolError(f"{tool} needs web pages, and the world {world.name} has none; use the other tools instead.")
+    return world.web

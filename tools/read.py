@@ -1,4 +1,4 @@
-"""Read an article with a question in mind."""
+"""Read an article or a web page with a question in mind."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 
-from tools.arguments import text_of
+from tools.arguments import text_of, web_of
 from tools.tool import Context, Encode, Observation
 from worlds.question_words import STOP_WORDS
-from worlds.source import Article
+from worlds.source import Article, Page
 
 BEST = 3
 MOST_ENCODED = 96
@@ -18,23 +18,29 @@ LEXICAL = 0.6
 """What sharing all words of the question adds to a likeness of meaning; measured to help more than it harms."""
 _LONGEST = 600
 _WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
 def read(
     context: Context,
-    title: Annotated[str, "title of an article, as wikisearch gives it"],
+    title: Annotated[str, "title of an article, as wikisearch gives it, or address of a web page"],
     question: Annotated[str, "what you want to know from it"],
 ) -> Observation:
-    """Read an article; returns the sentences that best answer the question, with their places in the article."""
-    article = text_of(context.world, "read").article(title)
-    best = sorted(rank(article.sentences, question, context.encode)[:BEST])
+    """Read an article or a web page; returns the sentences that best answer the question, with their places in it."""
+    found: Article | Page
+    if _ADDRESS.fullmatch(title.strip()):
+        found = web_of(context.world, "read").fetch(title)
+        known = {"title": found.title, "entity": None, "address": found.address}
+    else:
+        found = text_of(context.world, "read").article(title)
+        known = {"title": found.title, "entity": found.entity}
+    best = sorted(rank(found.sentences, question, context.encode)[:BEST])
     data = {
-        "title": article.title,
-        "entity": article.entity,
-        "sentences": list(article.sentences),
-        "best": [{"place": place, "text": article.sentences[place], "score": score} for place, score in best],
+        **known,
+        "sentences": list(found.sentences),
+        "best": [{"place": place, "text": found.sentences[place], "score": score} for place, score in best],
     }
-    return Observation(_shown(article, best), data)
+    return Observation(_shown(found, best), data)
 
 
 def rank(sentences: Sequence[str], question: str, encode: Encode) -> list[tuple[int, float]]:
@@ -59,12 +65,12 @@ def _overlaps(sentences: Sequence[str], question: str) -> list[float]:
     return [len(wanted.intersection(_WORD.findall(s.casefold()))) / (len(wanted) or 1) for s in sentences]
 
 
-def _shown(article: Article, best: Sequence[tuple[int, float]]) -> str:
-    if not article.sentences:
-        return f"The article {article.title} is empty."
-    lines = [f"[{place + 1}] {_cut(article.sentences[place])}" for place, _ in best]
-    left = len(article.sentences) - len(best)
-    return "\n".join([f"{article.title}:", *lines, *([f"... {left} more sentences"] if left else [])])
+def _shown(found: Article | Page, best: Sequence[tuple[int, float]]) -> str:
+    if not found.sentences:
+        return f"{found.title} is empty."
+    lines = [f"[{place + 1}] {_cut(found.sentences[place])}" for place, _ in best]
+    left = len(found.sentences) - len(best)
+    return "\n".join([f"{found.title}:", *lines, *([f"... {left} more sentences"] if left else [])])
 
 
 def _cut(sentence: str) -> str:

@@ -1,12 +1,16 @@
 """Every tool by its name."""
 
+from collections.abc import Iterable
+
 from tools.generate_query import generate_query
 from tools.get_label import get_label
 from tools.get_wikidata_id import get_wikidata_id
 from tools.read import read
 from tools.run_query import run_query
 from tools.tool import Tool, ToolError
+from tools.websearch import websearch
 from tools.wikisearch import wikisearch
+from worlds.source import World
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -17,6 +21,7 @@ TOOLS: dict[str, Tool] = {
         Tool("generateQuery", "Write query", generate_query),
         Tool("runQuery", "Run query", run_query),
         Tool("getLabel", "Label", get_label),
+        Tool("websearch", "Web", websearch, web=True),
     )
 }
 
@@ -26,3 +31,9 @@ def tool(name: str) -> Tool:
     if name not in TOOLS:
         raise ToolError(f"There is no tool {name!r}; there are {', '.join(TOOLS)}.")
     return TOOLS[name]
+
+
+def offered(world: World | None, names: Iterable[str] = ()) -> list[Tool]:
+    """The tools of these names, or all; those that search web pages only when the world is there and has some."""
+    has_web = world is not None and world.web is not None
+    return [TOOLS[name] for name in names or TOOLS if name in TOOLS and (has_web or not TOOLS[name].web)]

@@ -70,6 +70,8 @@ class Tool:
     title: str
     """What the button says."""
     function: Callable[..., Observation]
+    web: bool = False
+    """Whether it is offered only where the world has web pages."""
 
     @property
     def description(self) -> str:

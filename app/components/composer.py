@@ -19,7 +19,9 @@ ANSWER_FIELDS = {
     "final_thought": ("Final thought", "How the steps lead to the answer"),
 }
 # Which kinds of value an argument takes; what is not named here takes any text.
-TAKES = {"title": ("title",), "query": ("title",), "sparql": ("query",), "question": ()}
+TAKES = {"title": ("title", "address"), "query": ("title",), "sparql": ("query",), "question": ()}
+# The tool that is chosen when a value of that kind is clicked: no other one takes it.
+ONLY_FOR = {"query": "runQuery", "address": "read"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +165,8 @@ def take_value(composer: Composer, value: str, kind: str, source_tool: str | Non
         if not st.session_state.get(composer.key("final_answer")):
             st.session_state[composer.key("final_answer")] = value
         return None
-    if kind == "query":
-        st.session_state[composer.key("tool")] = "runQuery"
+    if ONLY_FOR.get(kind) in [tool.name for tool in composer.tools]:
+        st.session_state[composer.key("tool")] = ONLY_FOR[kind]
     fitting = [p for p in composer.tool.parameters if _takes(p, kind)]
     if not fitting:
         return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."

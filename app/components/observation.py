@@ -41,6 +41,18 @@ def _hits(data: View) -> View:
     }
 
 
+def _pages(data: View) -> View:
+    pages = [{**page, "pointer": f"/pages/{place}"} for place, page in enumerate(data["pages"])]
+    if not pages:
+        return {"kind": "text", "text": "Nothing found. Try fewer words, or another name."}
+    relaxed = any(page.get("relaxed") for page in pages)
+    return {
+        "kind": "pages",
+        "pages": pages,
+        "note": "No page has all of the words; these have some." if relaxed else None,
+    }
+
+
 def _article(data: View) -> View:
     best = {item["place"] for item in data["best"]}
     sentences = [
@@ -51,6 +63,7 @@ def _article(data: View) -> View:
         "kind": "article",
         "title": data["title"],
         "entity": data.get("entity"),
+        "address": data.get("address"),
         "best": [sentence for sentence in sentences if sentence["best"]],
         "rest": sentences if len(sentences) > len(best) else [],
         "count": len(sentences),
@@ -113,6 +126,7 @@ def _cell(cell: View, pointer: str) -> View:
 
 _VIEWS: dict[str, Callable[[View], View]] = {
     "hits": _hits,
+    "pages": _pages,
     "sentences": _article,
     "entities": _entities("entities"),
     "labels": _entities("labels"),

@@ -11,14 +11,16 @@ from app.components.queue import KEYS as QUEUE_KEYS
 from app.components.queue import masthead, open_next, open_trace_id
 from app.components.recorder import Recorder
 from app.components.who import who
-from app.resources import database
+from app.resources import database, open_world
 from db import drafting, reading, recording
-from tools.registry import TOOLS
+from tools.registry import offered
+from worlds.folder import WorldError
+from worlds.source import SourceError, World
 
 KEYS = {
     "Ctrl+Enter": "Run the step, or submit the answer",
     "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
-    "Alt+1 … Alt+6": "Choose the tool",
+    "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons",
     "1 … 5": "Rate the last observation (outside of text fields), then go on to the thought",
     "Alt+T": "Go to the thought",
     "Alt+Z": "Undo the last step",
@@ -35,8 +37,7 @@ def workbench(trace_id: UUID) -> None:
         record = reading.open_trace(session, trace_id)
         draft = drafting.draft_of(session, trace_id)
         undone = recording.undone_step(session, trace_id)
-    offered = [TOOLS[name] for name in record.project.tools or TOOLS if name in TOOLS]
-    composer = Composer(record, tuple(offered))
+    composer = Composer(record, tuple(offered(_world(record.project.world), record.project.tools)))
     recorder = Recorder(record, person, draft)
     recorder.look()
     editable = record.trace.status == "draft" and record.trace.author_id == person.id
@@ -56,6 +57,14 @@ def workbench(trace_id: UUID) -> None:
                 if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
                     open_next()
     _follow_up(recorder)
+
+
+def _world(name: str) -> World | None:
+    """The world of that name; None when it cannot be opened, which the first step that is run tells."""
+    try:
+        return open_world(name)
+    except (WorldError, SourceError):
+        return None
 
 
 def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:

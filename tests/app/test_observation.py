@@ -9,6 +9,24 @@ def test_hits_keep_their_place_in_the_data():
     assert "some" in view["note"]
 
 
+def test_pages_keep_their_address_and_their_place_in_the_data():
+    page = {"title": "A", "address": "https://a.example/1", "snippet": "s", "relaxed": False}
+    view = view_of(step_with({"pages": [page]}))
+    assert view == {"kind": "pages", "pages": [{**page, "pointer": "/pages/0"}], "note": None}
+    assert view_of(step_with({"pages": []}))["kind"] == "text"
+
+
+def test_a_page_that_was_read_is_named_by_its_address():
+    read = {
+        "title": "T",
+        "entity": None,
+        "address": "https://a.example/1",
+        "sentences": ["One."],
+        "best": [{"place": 0}],
+    }
+    assert view_of(step_with(read))["address"] == "https://a.example/1"
+
+
 def test_no_hits_are_said_in_words():
     assert view_of(step_with({"hits": []}))["kind"] == "text"
 

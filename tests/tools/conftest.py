@@ -1,6 +1,8 @@
 """A small town by the sea: its articles and its graph, built as a real world."""
 
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,15 @@ from tools.tool import Context
 from worlds.build import Sources, build_world
 from worlds.importers import read_articles
 from worlds.open import open_world
-from worlds.source import World
+from worlds.source import Page, World
+from worlds.web import EmbeddedWeb, WebWriter
 
 HERE = Path(__file__).parent
+PAGES = (
+    Page("https://gullhaven.example/news/3", "Storm over the harbour", ("The storm sank two barges.", "Ada saw it.")),
+    Page("https://fans.example/reed", "All about Ada Reed", ("Ada Reed has flown kites since 1990.", "She wins.")),
+    Page("https://fans.example/long", "Notes", tuple(f"Line {n} tells nothing." for n in range(5))),
+)
 
 
 def must_not_encode(texts: Sequence[str]) -> np.ndarray:
@@ -38,6 +46,16 @@ def harbour_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def harbour(harbour_folder: Path) -> World:
     """The town with its text and its graph."""
     return open_world(harbour_folder, "harbour")
+
+
+@pytest.fixture(scope="session")
+def webbed(harbour: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The town with web pages besides."""
+    folder = tmp_path_factory.mktemp("web") / "web"
+    with closing(WebWriter(folder)) as writer:
+        for page in PAGES:
+            writer.add(page)
+    return replace(harbour, web=EmbeddedWeb(folder))
 
 
 @pytest.fixture

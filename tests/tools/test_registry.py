@@ -5,13 +5,24 @@ import sys
 
 import pytest
 
-from tools.registry import TOOLS, tool
+from tools.registry import TOOLS, offered, tool
 from tools.tool import ToolError
+from worlds.source import World
+
+SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
 
 
-def test_the_six_tools_have_the_published_names_in_the_order_of_their_keys() -> None:
-    assert list(TOOLS) == ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
-    assert [one.title for one in TOOLS.values()] == ["Search", "Read", "Id", "Write query", "Run query", "Label"]
+def test_the_six_published_tools_and_the_webs_have_their_names_in_the_order_of_their_keys() -> None:
+    assert list(TOOLS) == [*SIX, "websearch"]
+    titles = ["Search", "Read", "Id", "Write query", "Run query", "Label", "Web"]
+    assert [one.title for one in TOOLS.values()] == titles
+
+
+def test_the_web_is_searched_only_where_there_is_one(harbour: World, webbed: World) -> None:
+    assert [one.name for one in offered(webbed)] == list(TOOLS)
+    assert [one.name for one in offered(harbour)] == [one.name for one in offered(None)] == SIX
+    assert [one.name for one in offered(webbed, ["websearch", "getLabel", "gone"])] == ["websearch", "getLabel"]
+    assert [one.name for one in offered(harbour, ["websearch", "getLabel"])] == ["getLabel"]
 
 
 @pytest.mark.parametrize("name", list(TOOLS))

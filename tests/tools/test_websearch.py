@@ -1,0 +1,67 @@
+"""websearch, and reading what it found."""
+
+from langchain_core.messages import ToolMessage
+
+from tests.tools.conftest import PAGES, must_not_encode
+from tools.langchain_tools import as_langchain
+from tools.registry import offered, tool
+from tools.tool import Context
+from worlds.source import World
+
+
+def test_a_page_is_found_with_its_address_and_read_by_it(webbed: World) -> None:
+    context = Context(webbed, must_not_encode)
+    found = tool("websearch").call(context, {"query": "Ada Reed kites"}).observation
+    assert found is not None
+    first = found.data["pages"][0]
+    assert set(first) == {"title", "address", "snippet", "relaxed"}
+    assert found.text.splitlines()[0] == f"1. All about Ada Reed <{first['address']}>: {first['snippet']}"
+    page = tool("read").call(context, {"title": first["address"], "question": "Since when?"}).observation
+    assert page is not None
+    assert (page.data["title"], page.data["address"], page.data["entity"]) == (PAGES[1].title, PAGES[1].address, None)
+    assert page.data["sentences"] == list(PAGES[1].sentences)
+    assert page.text == "All about Ada Reed:\n[1] Ada Reed has flown kites since 1990.\n[2] She is the best."
+
+
+def test_articles_are_still_read_by_their_titles(webbed: World) -> None:
+    article = (
+        tool("read").call(Context(webbed, must_not_encode), {"title": "Gullhaven", "question": "Who?"}).observation
+    )
+    assert article is not None
+    assert "address" not in article.data
+
+
+def test_words_that_only_some_pages_have_are_told(webbed: World) -> None:
+    found = tool("websearch").call(Context(webbed, must_not_encode), {"query": "What did the storm do to zeppelins?"})
+    assert found.observation is not None
+    assert found.observation.text.startswith("No page has all the words; these have some of them.\n1. Storm over")
+
+
+def test_nothing_found_is_an_answer_with_advice_and_no_error(webbed: World) -> None:
+    outcome = tool("websearch").call(Context(webbed, must_not_encode), {"query": "zzyzx"})
+    assert outcome.error is None
+    assert outcome.observation is not None
+    assert outcome.observation.data == {"pages": []}
+    assert "No page matches" in outcome.observation.text
+
+
+def test_a_world_without_web_pages_is_told_by_both_ways_to_them(without_encoder: Context) -> None:
+    searched = tool("websearch").call(without_encoder, {"query": "storm"})
+    read = tool("read").call(without_encoder, {"title": "https://gullhaven.example/news/3", "question": "What sank?"})
+    for outcome in (searched, read):
+        assert outcome.error is not None
+        assert "needs web pages, and the world harbour has none" in outcome.error
+
+
+def test_an_address_that_is_nowhere_is_an_error_in_plain_words(webbed: World) -> None:
+    wrong = {"title": "https://gullhaven.example/news/4", "question": "What sank?"}
+    outcome = tool("read").call(Context(webbed, must_not_encode), wrong)
+    assert outcome.error is not None
+    assert "no page at 'https://gullhaven.example/news/4'" in outcome.error
+
+
+def test_a_model_calls_it_like_the_others(webbed: World) -> None:
+    bound = {one.name: one for one in as_langchain(offered(webbed), Context(webbed, must_not_encode))}["websearch"]
+    message = bound.invoke({"type": "tool_call", "id": "1", "name": "websearch", "args": {"query": "storm barges"}})
+    assert isinstance(message, ToolMessage)
+    assert message.artifact["pages"][0]["title"] == "Storm over the harbour"
