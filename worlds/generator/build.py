@@ -1,6 +1,7 @@
 """Making a world: the universe, what each source tells of it, its sources on disk, and its questions."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from worlds.build import new_world
-from worlds.folder import ABOUT, TEXT
+from worlds.folder import ABOUT, TEXT, WEB
 from worlds.generator.blocks import (
     PEOPLE_AT_ONCE,
     TOLD,
@@ -24,6 +25,7 @@ from worlds.generator.blocks import (
 )
 from worlds.generator.indexes import write_names, write_store
 from worlds.generator.items import CLASSES, KINDS, Items
+from worlds.generator.pages import pages
 from worlds.generator.progress import Stage, Watcher, unwatched
 from worlds.generator.prose import place_articles
 from worlds.generator.split import parse_split, tell
@@ -35,7 +37,9 @@ from worlds.universe import universe as sources
 from worlds.universe.make import make_universe
 from worlds.universe.options import Options
 from worlds.universe.universe import Told, Universe
+from worlds.web import WebWriter
 
+PAGES = "pages.jsonl"
 VERSION = 1
 """Of the generator; the same options give another world under another version."""
 _FEW = 40_000
@@ -67,7 +71,11 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
         making = _Making(folder, options, progress, processes or _useful(options.people))
         universe = making.universe()
         told = making.told(tell(universe, split, options.seed))
-        counts = {"articles": making.articles(universe), **making.graph(universe.told_by(told, sources.GRAPH))}
+        counts = {
+            "articles": making.articles(universe),
+            "pages": making.pages(universe, told),
+            **making.graph(universe.told_by(told, sources.GRAPH)),
+        }
         about = {
             "name": name,
             "kind": "generated",
@@ -140,6 +148,25 @@ class _Making:
                 for block in range(blocks):
                     yield next(streams[block % processes])
         yield article_lines(place_articles(universe, Items(universe)))
+
+    def pages(self, universe: Universe, told: Told) -> int:
+        """Write the web pages, if there are any, and beside them what is wrong on which."""
+        stage = Stage("pages", 0, self.watch)
+        seen, written = self._part("pages"), 0
+        with ExitStack() as stack:
+            file = stack.enter_context((self.folder / PAGES).open("wb"))
+            writer: WebWriter | None = None
+            for marked in pages(universe, told, self.options):
+                writer = writer or stack.enter_context(closing(WebWriter(self.folder / WEB)))
+                writer.add(marked.page)
+                line = json.dumps(marked.to_row(universe), ensure_ascii=False).encode() + b"\n"
+                file.write(line)
+                seen.update(line)
+                seen.update(marked.page.text.encode())
+                written += 1
+                stage.add(1)
+        stage.end()
+        return written
 
     def graph(self, told: Universe) -> dict[str, int]:
         """Write the graph and its names."""
