@@ -20,7 +20,7 @@ def test_a_page_is_found_with_its_address_and_read_by_it(webbed: World) -> None:
     assert page is not None
     assert (page.data["title"], page.data["address"], page.data["entity"]) == (PAGES[1].title, PAGES[1].address, None)
     assert page.data["sentences"] == list(PAGES[1].sentences)
-    assert page.text == "All about Ada Reed:\n[1] Ada Reed has flown kites since 1990.\n[2] She is the best."
+    assert page.text == "All about Ada Reed:\n[1] Ada Reed has flown kites since 1990.\n[2] She wins."
 
 
 def test_articles_are_still_read_by_their_titles(webbed: World) -> None:
