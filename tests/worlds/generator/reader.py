@@ -1,0 +1,154 @@
+"""Reads articles and web pages back into facts, by patterns of its own that know nothing of how they were written."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+MONTHS = "January February March April May June July August September October November December".split()
+PAST = {"was", "were", "had", "lived", "resided", "worked", "enjoyed", "counted"}
+
+WHO, WHOSE, WHAT = "(?P<who>.+?)", "(?P<whose>.+'s|His|Her)", "(?P<what>.+)"
+IS, ARE, HAS = "(?P<verb>is|was)", "(?P<verb>are|were)", "(?P<verb>has|had)"
+DAY, WORK = r"(?P<what>\d+ [A-Z][a-z]+ \d+)", "(?P<a>an?) (?P<what>[a-z -]+)"
+FREE_TIME = "In (?P<whose>his|her) free time, (?P<who>he|she)"
+
+
+def _patterns(patterns: dict[str, list[str]]) -> list[tuple[str, re.Pattern[str]]]:
+    return [(kind, re.compile(rf"{each}\.")) for kind, several in patterns.items() for each in several]
+
+
+def _kin(kin: str) -> list[str]:
+    return [
+        rf"{WHOSE} {kin} {IS} {WHAT}",
+        rf"{WHOSE} {kin}s {ARE} (?P<several>.+)",
+        rf"{WHO} {HAS} a {kin}, {WHAT}",
+        rf"{WHO} {HAS} {kin}s: (?P<several>.+)",
+    ]
+
+
+PROSE = _patterns(
+    {
+        "gender": [rf"{WHO} {IS} a (?P<what>man|woman)", rf"This article is about {WHO}, a (?P<what>man|woman)"],
+        "birth": [
+            rf"{WHO} was born on {DAY}",
+            rf"{WHOSE} date of birth is {DAY}",
+            rf"{WHO} came into the world on {DAY}",
+        ],
+        "birthplace": [
+            rf"{WHO} was born in {WHAT}",
+            rf"{WHOSE} place of birth is {WHAT}",
+            rf"{WHO} {IS} a native of {WHAT}",
+        ],
+        "residence": [
+            rf"{WHO} (?P<verb>lives|lived) in {WHAT}",
+            rf"{WHO} (?P<verb>resides|resided) in {WHAT}",
+            rf"{WHOSE} home {IS} in {WHAT}",
+        ],
+        "death": [rf"{WHO} died on {DAY}", rf"{WHO} passed away on {DAY}", rf"{WHOSE} life ended on {DAY}"],
+        "father": [rf"{WHOSE} father {IS} {WHAT}", rf"(?P<what>.+) {IS} the father of {WHO}"],
+        "mother": [rf"{WHOSE} mother {IS} {WHAT}", rf"(?P<what>.+) {IS} the mother of {WHO}"],
+        "sister": _kin("sister"),
+        "brother": _kin("brother"),
+        "daughter": _kin("daughter"),
+        "son": _kin("son"),
+        "husband": [rf"{WHOSE} husband {IS} {WHAT}", rf"{WHO} {IS} the wife of {WHAT}"],
+        "wife": [rf"{WHOSE} wife {IS} {WHAT}", rf"{WHO} {IS} the husband of {WHAT}"],
+        "wedding": [
+            rf"{WHO} married on {DAY}",
+            rf"{WHOSE} wedding day was {DAY}",
+            rf"{WHOSE} wedding took place on {DAY}",
+        ],
+        "job": [
+            rf"{WHO} (?P<verb>works|worked) as {WORK}",
+            rf"{WHO} {IS} {WORK} by occupation",
+            rf"By occupation, (?P<who>he|she) {IS} {WORK}",
+        ],
+        "hobby": [
+            rf"{WHOSE} hobby {IS} {WHAT}",
+            rf"{WHOSE} favourite pastime {IS} {WHAT}",
+            rf"{FREE_TIME} (?P<verb>enjoys|enjoyed) {WHAT}",
+        ],
+        "friend": [
+            rf"{WHOSE} friend {IS} {WHAT}",
+            rf"{WHOSE} friends {ARE} (?P<several>.+)",
+            rf"{WHO} {IS} friends with (?P<some>.+)",
+            rf"{WHO} (?P<verb>counts|counted) (?P<several>.+) among (?P<whose>his|her) friends",
+        ],
+    }
+)
+
+_PLAIN = {
+    "birth": "date of birth", "death": "date of death", "wedding": "date of wedding", "birthplace": "place of birth",
+    "job": "occupation",
+}  # fmt: skip
+PLAIN = _patterns(
+    {
+        **{
+            kind: [rf"The {_PLAIN.get(kind, kind)} of {WHO} is {WHAT}"]
+            for kind in ("gender", *_PLAIN, "residence", "hobby", "mother", "father", "wife", "husband")
+        },
+        **{
+            kind: [rf"The {kind} of {WHO} is {WHAT}", rf"The {kind}s of {WHO} are (?P<several>.+)"]
+            for kind in ("sister", "brother", "daughter", "son", "friend")
+        },
+    }
+)
+
+_SHE, _ANYBODY = "(?P<who>M[rs] .+?)", "(?P<what>M[rs] .+)"
+WEB = _patterns(
+    {
+        "birth": [rf"{_SHE} was born on {DAY}", rf"The date of birth of {_SHE} is {DAY}"],
+        "birthplace": [rf"{_SHE} was born in {WHAT}", rf"The birthplace of {_SHE} is {WHAT}"],
+        "residence": [rf"{_SHE} (?P<verb>lives|lived) in {WHAT}", rf"The home of {_SHE} {IS} in {WHAT}"],
+        "death": [rf"{_SHE} died on {DAY}", rf"The date of death of {_SHE} is {DAY}"],
+        "father": [rf"{_ANYBODY} {IS} the father of {_SHE}", rf"The father of {_SHE} {IS} {_ANYBODY}"],
+        "mother": [rf"{_ANYBODY} {IS} the mother of {_SHE}", rf"The mother of {_SHE} {IS} {_ANYBODY}"],
+        "spouse": [rf"{_SHE} {IS} married to {_ANYBODY}", rf"{_SHE} and {_ANYBODY} {ARE} a married couple"],
+        "wedding": [rf"{_SHE} married on {DAY}", rf"The wedding of {_SHE} took place on {DAY}"],
+        "job": [rf"{_SHE} (?P<verb>works|worked) as {WORK}", rf"{_SHE} {IS} {WORK}"],
+        "hobby": [rf"{_SHE} (?P<verb>enjoys|enjoyed) {WHAT}", rf"The hobby of {_SHE} {IS} {WHAT}"],
+        "friend": [rf"{_SHE} {IS} a friend of {_ANYBODY}", rf"{_SHE} and {_ANYBODY} {ARE} friends"],
+        "region": [r"(?P<who>\w+) is a town in (?P<what>\w+)"],
+        "country": [r"(?P<who>\w+) is a region of (?P<what>\w+)"],
+        "written": [rf"(?P<who>This page) was written on {DAY}"],
+    }
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one sentence says: which way of which kind it is, of whom, and every value."""
+
+    kind: str
+    way: str
+    who: str
+    values: tuple[str, ...]
+    past: bool | None
+    """Whether it speaks of the past; None when the sentence is the same of the living and the dead."""
+
+
+def read(sentence: str, patterns: list[tuple[str, re.Pattern[str]]]) -> Reading:
+    """The one reading of the sentence; ValueError when there is none or another."""
+    readings = [(kind, pattern, found) for kind, pattern in patterns if (found := pattern.fullmatch(sentence))]
+    if len(readings) != 1:
+        raise ValueError(f"{sentence!r} is said in {len(readings)} ways")
+    [(kind, pattern, found)] = readings
+    told = {name: value for name, value in found.groupdict().items() if value is not None}
+    if "a" in told and (told["a"] == "an") != (told["what"][0] in "aeiou" and not told["what"].startswith("uni")):
+        raise ValueError(f"{sentence!r} has the wrong article")
+    values = _listed(told.get("several", told.get("some", told.get("what", ""))))
+    if ("several" in told) != (len(values) > 1) and "some" not in told:
+        raise ValueError(f"{sentence!r} has the wrong number")
+    who = {told[group] for group in ("who", "whose") if group in told}
+    verb = told.get("verb")
+    return Reading(kind, pattern.pattern, " & ".join(sorted(who)), values, None if verb is None else verb in PAST)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    # What stands in parentheses belongs to a title, whatever is in it.
+    return tuple(_day(each) for each in re.split(r"(?:, | and )(?![^(]*\))", text))
+
+
+def _day(text: str) -> str:
+    said = re.fullmatch(r"(\d+) ([A-Z][a-z]+) (\d+)", text)
+    return date(int(said[3]), MONTHS.index(said[2]) + 1, int(said[1])).isoformat() if said else text

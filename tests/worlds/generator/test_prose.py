@@ -1,0 +1,199 @@
+"""Articles: what a reader takes from them is what their source is told, fact for fact."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.worlds.generator.reader import PLAIN, PROSE, Reading, read
+from tests.worlds.generator.told import SPLITS, friendships, made, numbers, words
+from worlds.generator.items import Items
+from worlds.generator.prose import articles, people_articles, place_articles
+from worlds.phantomwiki.articles import article_text, read_sentence, read_sentences
+from worlds.source import Article
+from worlds.universe.universe import TEXT, Told, Universe
+
+ROOT = Path(__file__).resolve().parents[3]
+KIN = {("sibling", True): "sister", ("sibling", False): "brother", ("child", True): "daughter", ("child", False): "son"}
+PRONOUNS = {True: {"She", "she", "Her", "her"}, False: {"He", "he", "His", "his"}}
+DIGEST = """
+from tests.worlds.generator.test_prose import digest
+print(digest(5, "text=34,graph=33,web=33", "both"))
+"""
+
+
+@cache
+def written(seed: int, split: str = "everywhere", by: str = "both", *, plain: bool = False) -> list[Article]:
+    universe, told, options = made(seed, split, by)
+    text = universe.told_by(told, TEXT)
+    return list(articles(text, Items(text), replace(options, plain=plain)))
+
+
+def digest(seed: int, split: str, by: str) -> str:
+    return sha256(repr(written(seed, split, by)).encode()).hexdigest()
+
+
+def expected(universe: Universe, told: Told) -> list[Counter[tuple[str, str]]]:
+    """What each article tells, as the kinds of its sentences, from the masks alone."""
+    facts: list[Counter[tuple[str, str]]] = [Counter() for _ in range(len(universe))]
+    households: dict[int, set[int]] = {}
+    siblings = set()
+    for row, fact, value in numbers(universe, told, "text"):
+        said = ("wife" if universe.female[value] else "husband") if fact == "spouse" else fact
+        facts[row][said, words(universe, fact, value)] += 1
+        if fact in ("father", "mother"):
+            facts[value][KIN["child", bool(universe.female[row])], universe.titles[row]] += 1
+            households.setdefault(value, set()).add(row)
+    for household in households.values():
+        siblings.update(permutations(household, 2))
+    for one, other in siblings:
+        facts[one][KIN["sibling", bool(universe.female[other])], universe.titles[other]] += 1
+    for one, other in friendships(universe, told, "text"):
+        facts[one]["friend", universe.titles[other]] += 1
+        facts[other]["friend", universe.titles[one]] += 1
+    return facts
+
+
+def readings(article: Article, *, plain: bool) -> list[Reading]:
+    return [read(sentence, PLAIN if plain else PROSE) for sentence in article.sentences]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["prose", "plain"])
+@pytest.mark.parametrize(("split", "by"), SPLITS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_articles_read_back_give_exactly_what_the_text_is_told(seed: int, split: str, by: str, *, plain: bool):
+    universe, told, _ = made(seed, split, by)
+    found = written(seed, split, by, plain=plain)[: len(universe)]
+    for row, (article, facts) in enumerate(zip(found, expected(universe, told), strict=True)):
+        female = bool(universe.female[row])
+        facts["gender", ("female" if female else "male") if plain else ("woman" if female else "man")] += 1
+        assert Counter((each.kind, value) for each in readings(article, plain=plain) for value in each.values) == facts
+        assert article.title == universe.titles[row]
+        assert article.entity == f"Q{1_000_000_000 + row}"
+
+
+@pytest.mark.parametrize(("split", "by"), SPLITS)
+def test_whom_an_article_is_about_is_named_or_meant_by_the_right_pronoun_and_tense(split: str, by: str):
+    universe, told, _ = made(1, split, by)
+    dead = {row for row, fact, _ in numbers(universe, told, "text") if fact == "death"}
+    for row, article in enumerate(written(1, split, by)[: len(universe)]):
+        called = {universe.names[row], f"{universe.names[row]}'s", *PRONOUNS[bool(universe.female[row])]}
+        for reading in readings(article, plain=False):
+            assert set(reading.who.split(" & ")) <= called
+            assert reading.past in (None, row in dead)
+
+
+def test_every_phrasing_is_used():
+    said = {(each.kind, each.way) for a in written(1)[:150] + written(2)[:150] for each in readings(a, plain=False)}
+    assert said == {(kind, pattern.pattern) for kind, pattern in PROSE}
+
+
+def test_plain_articles_are_read_by_whoever_reads_the_published_ones():
+    universe, _, _ = made(1)
+    for article in written(1, plain=True)[: len(universe)]:
+        stated = []
+        for sentence, reading in zip(article.sentences, readings(article, plain=True), strict=True):
+            if reading.kind in ("death", "birthplace", "residence", "wedding"):
+                # PhantomWiki knows nothing of these.
+                continue
+            facts = read_sentence(article.title, sentence)
+            assert [fact.value for fact in facts] == list(reading.values)
+            stated += facts
+        kept = [
+            s
+            for s in article.sentences
+            if not s.startswith(("The date of death", "The place", "The res", "The date of w"))
+        ]
+        published, sections = read_sentences(article_text(article.title, stated))
+        assert (list(published), [name for name, _ in sections]) == (kept, [name for name, _ in article.sections])
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["prose", "plain"])
+def test_headings_stand_over_their_sentences(*, plain: bool):
+    over = {
+        "Family": {"father", "mother", "sister", "brother", "husband", "wife", "wedding", "daughter", "son"},
+        "Friends": {"friend"},
+        "Attributes": {"birth", "death", "birthplace", "residence", "job", "hobby", "gender"},
+        "Life": {"birth", "birthplace", "residence", "death"},
+        "Work and leisure": {"job", "hobby"},
+    }
+    for article in written(1, "text=34,graph=33,web=33", plain=plain)[:150]:
+        kinds = [reading.kind for reading in readings(article, plain=plain)]
+        starts = [start for _, start in article.sections]
+        for (heading, start), stop in zip(article.sections, [*starts[1:], len(kinds)], strict=True):
+            assert plain or start < stop
+            assert set(kinds[start:stop]) <= over[heading]
+        assert plain or set(kinds[: starts[0] if starts else None]) == {"gender"}
+        assert not plain or [heading for heading, _ in article.sections] == ["Family", "Friends", "Attributes"]
+
+
+def test_places_say_where_they_lie():
+    universe, _, _ = made(1)
+    places, items = universe.places, Items(universe)
+    found = {article.entity: article for article in place_articles(universe, items)}
+    for town, name in enumerate(places.towns):
+        region = places.region[town]
+        article = found.pop(items.town(town))
+        lies = (
+            f"{name} is a town in {places.regions[region]}.",
+            f"{name} lies in {places.countries[places.country[region]]}.",
+        )
+        assert (article.title, article.sentences) == (name, lies)
+    for region, name in enumerate(places.regions):
+        article = found.pop(items.region(region))
+        lies = (f"{name} is a region of {places.countries[places.country[region]]}.",)
+        assert (article.title, article.sentences) == (name, lies)
+    assert sorted(article.sentences for article in found.values()) == sorted(
+        (f"{c} is a country.",) for c in places.countries
+    )
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 150), max_size=6), st.booleans())
+def test_where_the_work_is_cut_changes_nothing(cuts: list[int], plain: bool):  # noqa: FBT001 - drawn
+    universe, told, options = made(2, "text=34,graph=33,web=33")
+    text, options = universe.told_by(told, TEXT), replace(options, plain=plain)
+    ends = [0, *sorted(cuts), len(universe)]
+    ranges = [range(start, stop) for start, stop in pairwise(ends)]
+    found = [article for rows in ranges for article in people_articles(text, Items(text), options, rows)]
+    assert found == written(2, "text=34,graph=33,web=33", plain=plain)[: len(universe)]
+
+
+def test_a_fact_is_said_alike_whatever_else_is_told():
+    universe, told, _ = made(1, "text=34,graph=33,web=33")
+    dead = {row for row, fact, _ in numbers(universe, told, "text") if fact == "death"}
+    alone, whole = written(1, "text=34,graph=33,web=33"), written(1)
+    compared = 0
+    for row in range(len(universe)):
+        if row in dead or universe.death[row] < 0:
+            said = {(each.kind, each.values): each.way for each in readings(whole[row], plain=False)}
+            for each in readings(alone[row], plain=False):
+                if len(each.values) == 1 and (each.kind, each.values) in said:
+                    assert each.way == said[each.kind, each.values]
+                    compared += 1
+    assert compared > 100
+
+
+def test_other_seeds_say_it_otherwise():
+    universe, _, options = made(1)
+    one, other = (
+        list(people_articles(universe, Items(universe), replace(options, seed=seed), range(150))) for seed in (1, 2)
+    )
+    assert one != other
+
+
+def test_another_process_writes_the_same_articles():
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
+    found = subprocess.run(
+        [sys.executable, "-c", DIGEST], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == digest(5, "text=34,graph=33,web=33", "both")

@@ -1,0 +1,55 @@
+"""What a source is told, taken from the universe and its masks one by one."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from worlds.generator.split import parse_split, tell
+from worlds.universe.make import make_universe
+from worlds.universe.options import Options
+from worlds.universe.universe import FACTS, SOURCES, Told, Universe
+
+SPLITS = [
+    ("everywhere", "both"),
+    ("text=100", "both"),
+    ("graph=100", "both"),
+    ("text=34,graph=33,web=33", "both"),
+    ("text=50,graph=20,web=30", "entity"),
+    ("text=50,graph=35,web=15", "relation"),
+]
+Fact = tuple[str, str, str]
+"""Whose (a title), what, and the value in words; days as ISO dates."""
+
+
+def made(
+    seed: int, split: str = "everywhere", by: str = "both", *, people: int = 150
+) -> tuple[Universe, Told, Options]:
+    """A universe with namesakes in it, how it is told, and its options."""
+    options = Options(people=people, seed=seed, split=split, split_by=by, collisions=0.05)
+    universe = make_universe(options)
+    return universe, tell(universe, parse_split(split, by), seed), options
+
+
+def words(universe: Universe, fact: str, value: int) -> str:
+    """A value in words."""
+    places = universe.places
+    if fact in ("birth", "death", "wedding"):
+        return date.fromordinal(value).isoformat()
+    if fact in ("birthplace", "residence"):
+        return places.towns[value]
+    return {"job": universe.jobs, "hobby": universe.hobbies}.get(fact, universe.titles)[value]
+
+
+def numbers(universe: Universe, told: Told, source: str) -> Iterator[tuple[int, str, int]]:
+    """Every fact of a person that the source is told, by numbers."""
+    for row in range(len(universe)):
+        for fact in FACTS:
+            value = int(getattr(universe, fact)[row])
+            if value >= 0 and int(told.masks[fact][row]) & SOURCES[source]:
+                yield row, fact, value
+
+
+def friendships(universe: Universe, told: Told, source: str) -> Iterator[tuple[int, int]]:
+    """Every friendship that the source is told, once."""
+    for (one, other), mask in zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True):
+        if mask & SOURCES[source]:
+            yield one, other
