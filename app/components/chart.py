@@ -30,9 +30,9 @@ def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str) -> 
             "tooltip": [{"field": "value", "title": unit}, {"field": "count", "title": "questions"}],
         },
     }
-    with st.container(key=f"chart_{key}", width=440, gap="small"):
+    with st.container(key=f"chart_{key}", width=490, gap="small"):
         st.markdown(f"**{title}**")
         with st.container(horizontal=True, gap="small"):
-            st.vega_lite_chart(chart, width=270)
+            st.vega_lite_chart(chart, width=250)
             rows = [[Entry(value), Entry(f"{count:,}", number=True)] for value, count in counts.items()]
             show_table((unit, "questions"), rows, key=f"table_{key}", label=title)

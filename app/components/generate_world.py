@@ -1,6 +1,6 @@
 """The form that has a fictional world made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from typing import Any
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.components.job_panel import jobs
 from app.components.plain import plain
-from app.components.verb_options import Value, arguments, ask, fields
+from app.components.verb_options import Field, Value, arguments, ask, fields
 from app.resources import settings
 from app.verbs.world import generate
 from worlds.folder import WorldError, world_folder, world_names
@@ -17,8 +17,22 @@ from worlds.universe.options import Options
 
 FIRST = ("people", "seed", "split", "split_by")
 """The options that a newcomer looks at; the others stand under More options."""
+APART = ("replace", "as_json")
+"""What the form asks in its own words, and what only a command line needs."""
+LABELS = {
+    "split": "Sources of the facts",
+    "split_by": "Shares are drawn by",
+    "depth": "Depth of the questions",
+    "per_template": "Questions of each template",
+    "family_size": "Size of a family",
+    "branching": "Children of a couple",
+    "friends": "Friends of a person",
+    "collisions": "Share of namesakes",
+    "plain": "Plain articles",
+    "each_count": "Count for each person",
+}
 CHOICES = {
-    "split": ("everywhere", "text=50,graph=50", "text=50,graph=35,web=15", "text=100", "graph=100"),
+    "split": ("text=50,graph=50", "text=50,graph=35,web=15", "text=100", "graph=100"),
     "split_by": WAYS,
 }
 
@@ -28,18 +42,12 @@ def generate_world() -> None:
     """Ask for its name and options; what cannot be made is told before anything is begun."""
     known = fields(generate)
     st.caption("A fictional world of families: articles, a graph and web pages, with questions and every right answer.")
-    name = st.text_input("Name", value=_free_name(), key="generate_name", help="Letters, digits, - and _.")
-    given: dict[str, Value] = {}
-    first = [known[each] for each in FIRST if each in known]
-    for column, field in zip(_columns(len(first)), first, strict=True):
-        with column:
-            given[field.name] = ask(field, f"generate_{field.name}", CHOICES)
-    rest = [field for field in known.values() if field not in first and field.name not in ("replace", "as_json")]
-    if rest:
-        with st.expander("More options"):
-            for column, field in zip(_columns(len(rest)), rest, strict=True):
-                with column:
-                    given[field.name] = ask(field, f"generate_{field.name}", CHOICES)
+    name = st.text_input("Name", value=_free_name(), key="generate_name")
+    first = [field for each in FIRST if (field := known.get(each))]
+    rest = [field for field in known.values() if field not in first and field.name not in APART]
+    given = _ask_all(first)
+    with st.expander("More options"):
+        given |= _ask_all(rest)
     replace = st.checkbox("Replace the world of that name, if there is one", key="generate_replace")
     st.caption("A thousand people take seconds, a million some minutes and some gigabytes of disk.")
     if st.button("Generate", key="generate_now", type="primary"):
@@ -51,9 +59,15 @@ def generate_world() -> None:
             st.rerun()
 
 
-def _columns(count: int) -> list[Any]:
-    """Places for so many fields, two in a row and level with each other."""
-    return [column for _ in range(0, count, 2) for column in st.columns(2)][:count]
+def _ask_all(wanted: Sequence[Field]) -> dict[str, Value]:
+    """The fields two in a row, so that each row is level."""
+    given: dict[str, Value] = {}
+    for pair in (wanted[start : start + 2] for start in range(0, len(wanted), 2)):
+        for column, field in zip(st.columns(2), pair, strict=False):
+            with column:
+                label = LABELS.get(field.name, field.name.replace("_", " ").capitalize())
+                given[field.name] = ask(field, f"generate_{field.name}", label, CHOICES.get(field.name, ()))
+    return given
 
 
 def _free_name() -> str:

@@ -13,6 +13,7 @@ from app.components.plain import plain
 from app.components.verb_options import fields
 from app.resources import settings
 from app.verbs.world import import_
+from app.verbs.world_gold import FORMAT
 from worlds.folder import WorldError, world_folder
 from worlds.importers import ARTICLE_FORMATS
 
@@ -50,7 +51,7 @@ def import_world() -> None:
             "Articles", help=help_of["articles"], key="import_articles", placeholder="/data/articles.jsonl"
         )
         graph = st.text_input("Graph", help=help_of["graph"], key="import_graph", placeholder="/data/facts.ttl")
-    st.caption("Articles, a graph, or both. A folder of a published PhantomWiki instance goes under Articles.")
+    st.caption("Articles, a graph, or both. The folder of a published PhantomWiki instance goes under Articles.")
     form = st.selectbox("Format of the articles", _formats(), help=help_of["form"], key="import_form")
     with st.expander("More options"):
         where = st.text_input("Only articles with", help=help_of["where"], key="import_where", placeholder="side=text")
@@ -66,7 +67,7 @@ def import_world() -> None:
 
 
 def _formats() -> list[str]:
-    return ["auto", *ARTICLE_FORMATS]
+    return ["auto", *ARTICLE_FORMATS, FORMAT]
 
 
 def _refused(wanted: Wanted) -> str | None:
@@ -76,6 +77,8 @@ def _refused(wanted: Wanted) -> str | None:
         return str(wrong)
     if taken and not wanted.replace:
         return f"There is a world {wanted.name!r} already; choose another name, or have it replaced."
+    if wanted.form == FORMAT and not isinstance(wanted.articles, str):
+        return "A published instance is a folder; put it on the server and name it there."
     if not wanted.articles and not wanted.graph:
         return "Name what to import: articles, a graph, or both."
     if any(job.world == wanted.name and job.state == "running" for job in jobs().all()):

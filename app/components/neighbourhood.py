@@ -6,9 +6,9 @@ from app.components.drawing import Box, Line, draw
 from tools.run_query import readable
 from worlds.neighbourhood import Branch, Neighbourhood
 
-CENTRE, NAME, VALUE = 230, 118, 226
+CENTRE, NAME, VALUE = 230, 108, 186
 HEIGHT, STEP, GAP = 25, 29, 7
-TRUNK, NAMES, VALUES = 14, 30, 168
+TRUNK, NAMES, VALUES = 14, 28, 154
 """Where the trunk, the relations' names and the values begin, in pixels from the left."""
 
 
@@ -25,11 +25,18 @@ def laid_out(found: Neighbourhood) -> tuple[list[Box], list[Line]]:
     lines: list[Line] = []
     y = 42.0 + 2 * GAP
     for branch in found.branches:
-        boxes.append(Box(NAMES, y, NAME, HEIGHT, branch.relation.label, branch.relation.id, look="name"))
+        boxes.append(Box(NAMES, y, NAME, HEIGHT, _name(branch), branch.relation.id, look="name"))
         stem = ((TRUNK, 42.0), (TRUNK, y + HEIGHT / 2), (NAMES, y + HEIGHT / 2))
         lines.append(Line(stem if branch.outgoing else stem[::-1], arrow=not branch.outgoing))
         y = _values(branch, y, boxes, lines) + GAP
     return boxes, lines
+
+
+def _name(branch: Branch) -> str:
+    """What the entity is to the values: a father to his children "father of"."""
+    label = branch.relation.label
+    # "instance of" and "located in" cannot be turned round; the arrow shows which way they go.
+    return label if branch.outgoing or label.endswith((" of", " in", " by", " at")) else f"{label} of"
 
 
 def _values(branch: Branch, y: float, boxes: list[Box], lines: list[Line]) -> float:

@@ -17,7 +17,6 @@ from worlds.source import GraphSource
 
 ASKED = "console_asked"
 """What was run last, in which build of which world, and how it went."""
-MOST_EXAMPLES = 6
 
 
 def console_key(world: SelectedWorld) -> str:
@@ -89,13 +88,13 @@ def _examples(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, s
     for relation in relations[:3]:
         path = _path(relation.id)
         yield (
-            f"who has which {relation.label}",
+            f"{relation.label}: 20 pairs",
             f"SELECT ?subject ?name ?value WHERE {{\n  ?subject {path} ?value .{labelled}\n}} LIMIT 20",
         )
     yield "some names", "SELECT ?thing ?name WHERE {\n  ?thing rdfs:label ?name\n} LIMIT 20"
     if relations:
         path = _path(relations[0].id)
-        yield f"is there any {relations[0].label}?", f"ASK {{ ?subject {path} ?value }}"
+        yield f"{relations[0].label}: has anything one?", f"ASK {{ ?subject {path} ?value }}"
     questions = world.questions()
     if questions is not None and questions.heads:
         gold = questions.row(questions.heads[0]).get("sparql")

@@ -1,13 +1,15 @@
 """The options of a verb as fields of a form, so that the page offers what the command line does, in the same words."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import streamlit as st
 from typer.models import OptionInfo
+
+from app.components.plain import plain
 
 Value = bool | int | float | str
 
@@ -23,11 +25,6 @@ class Field:
     flag: str
     lowest: float | None = None
     highest: float | None = None
-
-    @property
-    def label(self) -> str:
-        """The name as people write it."""
-        return self.name.replace("_", " ").capitalize()
 
 
 def fields(verb: Callable[..., None]) -> dict[str, Field]:
@@ -45,27 +42,29 @@ def fields(verb: Callable[..., None]) -> dict[str, Field]:
     return found
 
 
-def ask(field: Field, key: str, choices: Mapping[str, tuple[str, ...]]) -> Value:
-    """Draw the field and give its value; a text that has choices may be written freely too."""
-    if field.kind is bool:
-        return st.checkbox(field.label, value=bool(field.default), help=field.help, key=key)
-    if field.kind in (int, float):
-        return _number(field, key)
-    if field.name in choices:
-        return st.selectbox(field.label, choices[field.name], help=field.help, key=key, accept_new_options=True)
-    return st.text_input(field.label, value=str(field.default or ""), help=field.help, key=key)
+def ask(field: Field, key: str, label: str, choices: Sequence[str] = ()) -> Value:
+    """Draw the field with its explanation below and give its value; a text with choices may be written freely too."""
+    given = _drawn(field, key, label, choices)
+    st.caption(plain(field.help))
+    return given
 
 
-def _number(field: Field, key: str) -> Value:
+def _drawn(field: Field, key: str, label: str, choices: Sequence[str]) -> Value:
     # A browser's numbers end before the largest seed does.
-    lowest, highest = (
-        None if limit is None or abs(limit) > 2**53 else limit for limit in (field.lowest, field.highest)
-    )
+    bounds = (field.lowest, field.highest)
+    lowest, highest = (None if limit is None or abs(limit) > 2**53 else limit for limit in bounds)
+    if field.kind is bool:
+        return st.checkbox(label, value=bool(field.default), key=key)
     if field.kind is int:
         low, high = (None if limit is None else int(limit) for limit in (lowest, highest))
-        return st.number_input(field.label, low, high, int(field.default), step=1, help=field.help, key=key)
-    low_, high_ = (None if limit is None else float(limit) for limit in (lowest, highest))
-    return st.number_input(field.label, low_, high_, float(field.default), step=0.1, help=field.help, key=key)
+        return st.number_input(label, low, high, int(field.default), step=1, key=key)
+    if field.kind is float:
+        least, most = (None if limit is None else float(limit) for limit in (lowest, highest))
+        return st.number_input(label, least, most, float(field.default), step=0.1, key=key)
+    if choices:
+        known = list(dict.fromkeys((str(field.default), *choices)))
+        return st.selectbox(label, known, key=key, accept_new_options=True)
+    return st.text_input(label, value=str(field.default or ""), key=key)
 
 
 def arguments(given: Mapping[str, Value], known: Mapping[str, Field]) -> list[str]:

@@ -126,7 +126,7 @@ def _show_charts(world: SelectedWorld) -> None:
         return
     heads = questions.heads
     st.button(f"See the {len(heads):,} questions", key="see_questions", on_click=go_to_view, args=("questions",))
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         show_bars("Difficulty", "difficulty", counted(_numbers(h.difficulty for h in heads)), key="difficulty")
         show_bars("Answers per question", "answers", counted(h.answers for h in heads), key="answers")
         show_bars("Hops", "hops", counted(_numbers(h.hops for h in heads)), key="hops")

@@ -68,8 +68,8 @@ def _difficulty(world: SelectedWorld, heads: Sequence[Head]) -> tuple[int, int]:
 def _list(world: SelectedWorld, found: list[Head], chosen: Head) -> None:
     place = found.index(chosen)
     before, after = found[place - 1] if place else None, found[place + 1] if place + 1 < len(found) else None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"{place + 1:,} of {len(found):,}", width="stretch")
+    st.caption(f"Question {place + 1:,} of {len(found):,}")
+    with st.container(horizontal=True, gap="small"):
         _turn("Previous", "previous", "Alt+P", before)
         _turn("Next", "next", "Alt+N", after)
     # The page of the list is the one that the open question is on, so that the keys turn it too.
