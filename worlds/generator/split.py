@@ -54,9 +54,9 @@ def tell(universe: Universe, split: Split, seed: int) -> Told:
 
     They are counted in people when split by entity, in kinds of facts when split by relation, and in facts of each
     kind when split by both. What two people share, their marriage or friendship, has the source of the lower row when
-    split by entity; a father or mother has the child's. Shares or not, the job of whoever has a namesake is told
-    EVERYWHERE, for titles tell namesakes apart by it. There is nothing to withhold where there is no fact: its mask is
-    EVERYWHERE, too.
+    split by entity; a father or mother has the child's. Apart from all shares, the job of whoever has a namesake is
+    told EVERYWHERE, for titles tell namesakes apart by it. There is nothing to withhold where there is no fact: its
+    mask is EVERYWHERE, too.
     """
     if split.shares is None:
         found = _by_fact(universe, (100 - ON_PAGES, 0, ON_PAGES), seed)
@@ -87,12 +87,19 @@ def _by_fact(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str
 
 
 def _once(universe: Universe, fact: str) -> npt.NDArray[np.bool_]:
-    """The rows that have the fact, of a couple only the lower one."""
+    """The rows that have the fact to be told somewhere, of a couple only the lower one."""
     values: Ids = getattr(universe, fact)
     has: npt.NDArray[np.bool_] = values > NONE
+    if fact == "job":
+        return has & ~_namesakes(universe)
     if fact not in _OF_COUPLES:
         return has
     return has & ((universe.spouse <= NONE) | (universe.spouse > np.arange(len(universe))))
+
+
+def _namesakes(universe: Universe) -> npt.NDArray[np.bool_]:
+    named = zip(universe.names, universe.titles, strict=True)
+    return np.fromiter((name != title for name, title in named), np.bool_, len(universe))
 
 
 def _told(universe: Universe, found: dict[str, Masks]) -> Told:
@@ -103,8 +110,7 @@ def _told(universe: Universe, found: dict[str, Masks]) -> Told:
         if fact in _OF_COUPLES:
             lower = np.flatnonzero(_once(universe, fact) & (universe.spouse > NONE))
             masks[fact][universe.spouse[lower]] = masks[fact][lower]
-    named = zip(universe.names, universe.titles, strict=True)
-    masks["job"][[row for row, (name, title) in enumerate(named) if name != title]] = EVERYWHERE
+    masks["job"][_namesakes(universe)] = EVERYWHERE
     return Told(masks, found["friend"])
 
 
