@@ -167,5 +167,14 @@ class UniverseKin:
         return row
 
 
+def true_family(universe: Universe, entity: str) -> Family | None:
+    """The family as it is, whichever source tells it; None for the lonely and for what is no person."""
+    try:
+        kind, _ = Items(universe).place(entity)
+    except KeyError:
+        return None
+    return family(UniverseKin(universe), entity) if kind == "person" else None
+
+
 def _day(ordinal: int) -> str:
     return date.fromordinal(int(ordinal)).isoformat() if ordinal > NONE else ""

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from app.resources import open_world, settings
+from worlds.generator.blocks import TOLD, UNIVERSE
 from worlds.questions.question_file import QUESTIONS, QuestionFile
 from worlds.source import World
 from worlds.universe.universe import Told, Universe
-
-UNIVERSE, TOLD = "universe.npz", "told.npz"
 
 
 @dataclass(frozen=True, slots=True)

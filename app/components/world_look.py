@@ -10,8 +10,7 @@ from app.components.places import go_to_entity, here
 from app.components.plain import plain, plain_html
 from app.components.selected_world import SelectedWorld
 from app.components.world_search import search_world, suggest
-from worlds.family import Family, GraphKin, UniverseKin, family
-from worlds.generator.items import Items
+from worlds.family import Family, GraphKin, family, true_family
 from worlds.neighbourhood import neighbourhood
 from worlds.source import Article, GraphSource, NotFound, SourceError, World
 
@@ -155,10 +154,4 @@ def _told_family(graph: GraphSource | None, entity: str) -> Family | None:
 def _true_family(world: SelectedWorld, entity: str) -> Family | None:
     with st.spinner("Reading what is true of this world …"):
         universe = world.universe()
-    if universe is None:
-        return None
-    try:
-        kind, _ = Items(universe).place(entity)
-    except KeyError:
-        return None
-    return family(UniverseKin(universe), entity) if kind == "person" else None
+    return true_family(universe, entity) if universe is not None else None

@@ -11,9 +11,10 @@ import streamlit as st
 from app.components.chart import STEP, show_bars
 from app.components.places import go_to_view
 from app.components.plain import plain
-from app.components.selected_world import TOLD, UNIVERSE, SelectedWorld
+from app.components.selected_world import SelectedWorld
 from app.components.table import Entry, show_table
 from app.components.world_list import in_bytes
+from worlds.generator.blocks import TOLD, UNIVERSE
 from worlds.questions.question_file import Head
 from worlds.universe.spread import spread
 

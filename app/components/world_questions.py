@@ -9,7 +9,7 @@ from app.components.places import go_to_question, here
 from app.components.plain import plain
 from app.components.selected_world import SelectedWorld
 from db.models import User
-from worlds.questions.question_file import Head
+from worlds.questions.question_file import Head, QuestionFile, Wanted
 
 PAGE = 15
 ANY = "any"
@@ -24,7 +24,7 @@ def show_questions(world: SelectedWorld, person: User) -> None:
             "a file into a project, where annotators find them."
         )
         return
-    found = _filtered(world, questions.heads)
+    found = _filtered(world, questions)
     if not found:
         st.info("No question is like that; loosen a filter.")
         return
@@ -37,20 +37,18 @@ def show_questions(world: SelectedWorld, person: User) -> None:
         show_gold(world, questions.row(chosen), person)
 
 
-def _filtered(world: SelectedWorld, heads: Sequence[Head]) -> list[Head]:
+def _filtered(world: SelectedWorld, questions: QuestionFile) -> list[Head]:
+    heads = questions.heads
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
-        text = st.text_input("Text has", key=f"filter_text_{world.name}", width=220).strip().casefold()
+        text = st.text_input("Text has", key=f"filter_text_{world.name}", width=220)
         kind = st.selectbox("Kind", _choices(h.kind for h in heads), key=f"filter_kind_{world.name}", width=180)
         needs = st.selectbox("Needs", _choices(h.needs for h in heads), key=f"filter_needs_{world.name}", width=200)
         lowest, highest = _difficulty(world, heads)
-    return [
-        head
-        for head in heads
-        if (not text or text in head.text.casefold() or text == head.id.casefold())
-        and kind in (ANY, head.kind)
-        and needs in (ANY, head.needs)
-        and (head.difficulty is None or lowest <= head.difficulty <= highest)
-    ]
+    return questions.like(Wanted(text, _chosen(kind), _chosen(needs), lowest, highest))
+
+
+def _chosen(value: str | None) -> str:
+    return "" if value in (None, ANY) else str(value)
 
 
 def _choices(values: Iterable[str]) -> list[str]:

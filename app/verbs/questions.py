@@ -8,6 +8,7 @@ import typer
 from app.resources import database, settings
 from app.verbs.output import CommandFailed, emit
 from bench.datasets import read_questions
+from bench.datasets.record import QuestionRecord
 from db import projects
 from worlds.open import about_world
 
@@ -18,17 +19,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("import")
-def import_(  # noqa: PLR0913 - every option of the verb is one parameter
+def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     file: Path,
     project: Project,
     world: Annotated[str | None, typer.Option(help="The world that a new project is over.")] = None,
     form: Annotated[str, typer.Option("--format", help="auto, jsonl, csv, 2wiki or hotpotqa.")] = "auto",
     guidelines: Annotated[Path | None, typer.Option(help="Markdown that annotators have at hand.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only the question of this id; may be repeated.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Add the file's questions to a project; those that it has already are left alone."""
-    records = read_questions(file, form)
+    records = _chosen(read_questions(file, form), only)
     if world is not None:
         about_world(settings().worlds, world)
     words = _read(guidelines) if guidelines else None
@@ -39,6 +41,13 @@ def import_(  # noqa: PLR0913 - every option of the verb is one parameter
         added = projects.add_questions(session, found.id, records)
     told = {"project": project, "added": added.added, "already": added.already}
     emit(told, f"{project}: {added.added} questions added, {added.already} were there already", as_json=as_json)
+
+
+def _chosen(records: list[QuestionRecord], only: list[str] | None) -> list[QuestionRecord]:
+    """The records of these ids; all of them without any."""
+    if missing := set(only or ()) - {record.source_id for record in records}:
+        raise CommandFailed(f"the file has no question {', '.join(sorted(missing))}")
+    return [record for record in records if record.source_id in only] if only else records
 
 
 def _read(guidelines: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.resources import open_world, settings
-from app.verbs import world_generate
+from app.verbs import world_generate, world_look
 from app.verbs.output import CommandFailed, emit, progress
 from app.verbs.world_gold import FORMAT, export, import_published, told_of_instance, verify
 from worlds.build import Sources, build_world
@@ -23,6 +23,9 @@ Replace = Annotated[bool, typer.Option("--replace", help="Replace the world if t
 generate = app.command()(world_generate.generate)
 app.command()(verify)
 app.command()(export)
+app.command()(world_look.around)
+app.command("family")(world_look.relatives)
+app.command()(world_look.questions)
 
 
 @app.command("list")

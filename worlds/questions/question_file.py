@@ -26,6 +26,33 @@ class Head:
     """Where its line begins in the file, in bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a question must be like to be listed; what is "" or None may be anything."""
+
+    text: str = ""
+    """Is in the question, whatever the case, or is its id."""
+    kind: str = ""
+    needs: str = ""
+    lowest: int | None = None
+    """The least difficulty; a question of unknown difficulty is as difficult as you like."""
+    highest: int | None = None
+
+    def fits(self, head: Head) -> bool:
+        """Whether the question is like that."""
+        text = self.text.strip().casefold()
+        return (
+            (not text or text in head.text.casefold() or text == head.id.casefold())
+            and self.kind in ("", head.kind)
+            and self.needs in ("", head.needs)
+            and (head.difficulty is None or self._between(head.difficulty))
+        )
+
+    def _between(self, difficulty: int) -> bool:
+        low, high = self.lowest, self.highest
+        return (low is None or low <= difficulty) and (high is None or difficulty <= high)
+
+
 class QuestionFile:
     """The questions of one file in their order; only their heads are held in memory."""
 
@@ -40,6 +67,10 @@ class QuestionFile:
                 start += len(raw)
         self.heads = tuple(found)
         self._by_id = {head.id: head for head in reversed(found)}
+
+    def like(self, wanted: Wanted) -> list[Head]:
+        """The heads of the questions that are like that, in their order."""
+        return [head for head in self.heads if wanted.fits(head)]
 
     def head(self, question: str) -> Head | None:
         """The head of the question of that id, if there is one."""

@@ -1,0 +1,99 @@
+"""`showhow world around | family | questions`: what the Worlds page shows of a world."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from app.resources import open_world, settings
+from app.verbs.output import CommandFailed, emit
+from worlds.family import Family, GraphKin, family, true_family
+from worlds.folder import world_folder
+from worlds.generator.blocks import UNIVERSE
+from worlds.neighbourhood import MOST, Branch, neighbourhood
+from worlds.questions.question_file import QUESTIONS, Head, QuestionFile, Wanted
+from worlds.source import GraphSource
+from worlds.universe.universe import Universe
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def around(
+    name: str,
+    entity: str,
+    most: Annotated[int, typer.Option(min=1, max=100, help="Values of each relation.")] = MOST,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """What the graph says of an entity: its relations and some values of each."""
+    found = neighbourhood(_graph(name), entity, most)
+    lines = [f"{found.centre.label} ({found.centre.id})", *map(_branch, found.branches)]
+    emit(asdict(found), "\n".join(lines), as_json=as_json)
+
+
+def relatives(
+    name: str,
+    entity: str,
+    *,
+    told: Annotated[bool, typer.Option("--told", help="As the graph tells it, not as it is.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """A person's family, from grandparents to grandchildren."""
+    file = world_folder(settings().worlds, name) / UNIVERSE
+    if told or not file.is_file():
+        found = family(GraphKin(_graph(name)), entity)
+    else:
+        found = true_family(Universe.load(file), entity)
+    if found is None:
+        raise CommandFailed(f"{entity} has no family in the world {name}")
+    emit(asdict(found), "\n".join(_kin(found)), as_json=as_json)
+
+
+def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
+    name: str,
+    text: Annotated[str, typer.Option(help="Only those that have this in their text.")] = "",
+    kind: Annotated[str, typer.Option(help="Only those of this kind.")] = "",
+    needs: Annotated[str, typer.Option(help='Only those that need these sources: "graph or text + web".')] = "",
+    lowest: Annotated[int | None, typer.Option(help="The least difficulty.")] = None,
+    highest: Annotated[int | None, typer.Option(help="The greatest difficulty.")] = None,
+    limit: Annotated[int, typer.Option(min=1)] = 20,
+    after: Annotated[int, typer.Option(min=0, help="Leave so many off.")] = 0,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """A generated world's own questions; with --json everything of their gold."""
+    file = world_folder(settings().worlds, name) / QUESTIONS
+    if not file.is_file():
+        raise CommandFailed(f"the world {name} has no questions of its own; a generated one has")
+    known = QuestionFile(file)
+    found = known.like(Wanted(text, kind, needs, lowest, highest))[after : after + limit]
+    rows: list[dict[str, Any]] = [known.row(head) for head in found] if as_json else []
+    emit(rows, "\n".join(map(_line, found)) or "no questions", as_json=as_json)
+
+
+def _graph(name: str) -> GraphSource:
+    found = open_world(name).graph
+    if found is None:
+        raise CommandFailed(f"the world {name} has no graph")
+    return found
+
+
+def _branch(branch: Branch) -> str:
+    values = ", ".join(value.label for value in branch.values)
+    return f"{branch.relation.label} {'->' if branch.outgoing else '<-'} {values}{', ...' if branch.more else ''}"
+
+
+def _kin(found: Family) -> list[str]:
+    label = {person.id: person.label for person in found.people.values()}
+    kin = {
+        "parents": found.parents.get(found.centre, ()),
+        "siblings": found.siblings,
+        "partners": found.partners.get(found.centre, ()),
+        "children": found.children(found.centre),
+    }
+    lines = [f"{what}: {', '.join(label[one] for one in people)}" for what, people in kin.items() if people]
+    return [f"{label[found.centre]} ({found.centre})", *lines]
+
+
+def _line(head: Head) -> str:
+    return f"{head.id}: {head.text} ({head.kind}, {head.answers} answers, needs {head.needs or 'not known'})"
