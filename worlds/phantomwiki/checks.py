@@ -91,7 +91,7 @@ def check_facts(stated: StatedFacts, values: Values) -> Check:
     return check
 
 
-def check_articles(folder: Path, values: Values) -> Check:
+def check_sentences(folder: Path, values: Values) -> Check:
     """Every sentence of every article of a world's folder."""
     check = Check("facts in sentences")
     text = EmbeddedText(folder / TEXT)

@@ -14,13 +14,12 @@ from worlds.verification.check import Check
 def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Check:
     """Every answer of every question, text and entity."""
     check = Check("answers")
-    names, items = Names(universe), Items(universe)
     for row in rows:
         what = name_of(row)
         try:
-            answer = Evaluation(universe).answer(expression_of(row))
-            derived = sorted(_written(answer, number, names, items) for number in answer.values)
-            check.compare(what, sorted(_stated(each) for each in row["answers"]), derived)
+            derived = written(Evaluation(universe).answer(expression_of(row)), universe)
+            stated = [(each["text"], each.get("entity")) for each in row["answers"]]
+            check.compare(what, sorted(map(_shown, stated)), sorted(map(_shown, derived)))
         except (KeyError, TypeError, IndexError, ValueError) as broken:
             check.broken(what, broken)
     return check
@@ -36,11 +35,9 @@ def expression_of(row: dict[str, Any]) -> Expression:
     return from_json(row["expression"])
 
 
-def _stated(answer: dict[str, Any]) -> str:
-    return _with_entity(answer["text"], answer.get("entity"))
-
-
-def _written(answer: Answer, number: int, names: Names, items: Items) -> str:
+def written(answer: Answer, universe: Universe) -> list[tuple[str, str | None]]:
+    """Every answer as text, and its entity if it is one."""
+    names, items = Names(universe), Items(universe)
     item_of = {
         "person": items.person,
         "job": items.job,
@@ -49,8 +46,9 @@ def _written(answer: Answer, number: int, names: Names, items: Items) -> str:
         "region": items.region,
         "country": items.country,
     }.get(answer.kind)
-    return _with_entity(names.answer(answer.kind, number), item_of(number) if item_of else None)
+    return [(names.answer(answer.kind, value), item_of(value) if item_of else None) for value in answer.values]
 
 
-def _with_entity(text: str, entity: str | None) -> str:
+def _shown(answer: tuple[str, str | None]) -> str:
+    text, entity = answer
     return f"{text} ({entity})" if entity else text

@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from worlds.folder import WorldError, world_folder
-from worlds.generator.blocks import UNIVERSE
-from worlds.importers.files import json_objects
+from worlds.generator.blocks import TOLD, UNIVERSE
+from worlds.importers.files import MalformedFile, json_objects
 from worlds.open import about_world
-from worlds.phantomwiki.checks import check_articles, check_facts, check_questions, check_relations
+from worlds.phantomwiki.checks import check_facts, check_questions, check_relations, check_sentences
 from worlds.phantomwiki.instance import FORMAT
 from worlds.phantomwiki.stated import STATED, StatedFacts
 from worlds.phantomwiki.values import Values
 from worlds.questions.question_file import QUESTIONS
-from worlds.universe.universe import Universe
+from worlds.universe.options import Options
+from worlds.universe.universe import GRAPH, Told, Universe
 from worlds.verification.answers import check_answers
 from worlds.verification.check import SHOWN, Check, Difference
 from worlds.verification.graph import check_graph
+from worlds.verification.sources import check_articles, check_constraints, check_pages, check_split, options_of
+from worlds.verification.sparql import check_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,32 @@ def verify(worlds: Path, name: str, progress: Callable[[str], None]) -> Verifica
 
 def _checks(folder: Path, about: dict[str, Any]) -> Iterator[Check]:
     universe = Universe.load(folder / UNIVERSE)
-    rows = [row for _, row in json_objects(folder / QUESTIONS)]
+    rows = _rows(folder / QUESTIONS)
     yield check_answers(rows, universe)
     if about.get("format") == FORMAT:
         yield from _of_an_instance(folder, rows, Values(universe))
-    yield check_graph(folder, universe)
+        yield check_graph(folder, universe)
+    else:
+        yield from _of_a_generated(folder, rows, universe, options_of(about))
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    try:
+        return [row for _, row in json_objects(file)]
+    except MalformedFile as broken:
+        where = f"line {broken.line}" if broken.line else "the whole file"
+        raise WorldError(f"{file} is damaged ({where}: {broken.reason}); make the world again.") from broken
+
+
+def _of_a_generated(folder: Path, rows: list[dict[str, Any]], universe: Universe, options: Options) -> Iterator[Check]:
+    yield check_constraints(universe, options)
+    told = Told.load(folder / TOLD)
+    yield check_split(universe, told, options)
+    yield check_articles(folder, universe, told, options)
+    yield check_pages(folder, universe, told, options)
+    by_graph = universe.told_by(told, GRAPH)
+    yield check_graph(folder, by_graph)
+    yield check_queries(folder, rows, by_graph)
 
 
 def _of_an_instance(folder: Path, rows: list[dict[str, Any]], values: Values) -> Iterator[Check]:
@@ -84,4 +108,4 @@ def _of_an_instance(folder: Path, rows: list[dict[str, Any]], values: Values) ->
     yield check_questions(rows, values)
     yield check_relations(stated, values)
     yield check_facts(stated, values)
-    yield check_articles(folder, values)
+    yield check_sentences(folder, values)
