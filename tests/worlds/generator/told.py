@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 
 from worlds.generator.split import parse_split, tell
 from worlds.universe.make import make_universe
@@ -20,6 +21,7 @@ Fact = tuple[str, str, str]
 """Whose (a title), what, and the value in words; days as ISO dates."""
 
 
+@cache
 def made(
     seed: int, split: str = "everywhere", by: str = "both", *, people: int = 150
 ) -> tuple[Universe, Told, Options]:

@@ -1,0 +1,199 @@
+"""Web pages: what is not marked is exactly what the web is told, and what is marked is wrong as the mark says."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.generator.reader import WEB, Reading, read
+from tests.worlds.generator.told import SPLITS, Fact, friendships, made, numbers, words
+from worlds.generator.items import Items
+from worlds.generator.pages import MarkedPage, pages
+from worlds.universe.universe import Universe
+from worlds.web import EmbeddedWeb, WebWriter
+
+HONORIFIC = {True: "Ms ", False: "Mr "}
+WITH_PAGES = [(split, by) for split, by in SPLITS if split == "everywhere" or "web" in split]
+
+
+@cache
+def written(seed: int, split: str = "everywhere", by: str = "both") -> list[MarkedPage]:
+    return list(pages(*made(seed, split, by)))
+
+
+def title(universe: Universe, called: str) -> str:
+    """The title of whom a page calls Ms or Mr; they are told apart by title, and the gender is right."""
+    found = [row for row, each in enumerate(universe.titles) if called[3:] == each]
+    assert len(found) == 1
+    assert called[:3] == HONORIFIC[bool(universe.female[found[0]])]
+    return called[3:]
+
+
+def facts(universe: Universe, reading: Reading) -> Iterator[Fact]:
+    """What a sentence tells; of a couple or of friends it tells both."""
+    [value] = reading.values
+    if reading.kind in ("region", "country", "written"):
+        yield reading.who, reading.kind, value
+        return
+    who = title(universe, reading.who)
+    if reading.kind in ("father", "mother", "spouse", "friend"):
+        value = title(universe, value)
+    yield who, reading.kind, value
+    if reading.kind in ("spouse", "friend"):
+        yield value, reading.kind, who
+
+
+@cache
+def sorted_out(seed: int, split: str, by: str) -> tuple[set[Fact], list[tuple[MarkedPage, int, Fact]]]:
+    """All that pages tell of people and places where nothing is marked, and what the marked sentences say."""
+    universe, _, _ = made(seed, split, by)
+    true, wrong = set(), []
+    for page in written(seed, split, by):
+        marks = {mark.sentence: number for number, mark in enumerate(page.marks)}
+        for place, sentence in enumerate(page.page.sentences):
+            found = set(facts(universe, read(sentence, WEB)))
+            if place in marks:
+                wrong.append((page, marks[place], found.pop()))
+            elif place < len(page.page.sentences) - 1:
+                true |= found
+    return true, wrong
+
+
+@pytest.mark.parametrize(("split", "by"), WITH_PAGES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_not_marked_is_exactly_what_the_web_is_told(seed: int, split: str, by: str):
+    universe, told, _ = made(seed, split, by)
+    expected: set[Fact] = set()
+    for row, fact, value in numbers(universe, told, "web"):
+        expected.add((universe.titles[row], fact, words(universe, fact, value)))
+    for one, other in friendships(universe, told, "web"):
+        expected |= {(universe.titles[a], "friend", universe.titles[b]) for a, b in ((one, other), (other, one))}
+    places = universe.places
+    expected |= {(town, "region", places.regions[places.region[n]]) for n, town in enumerate(places.towns)}
+    expected |= {(region, "country", places.countries[places.country[n]]) for n, region in enumerate(places.regions)}
+    assert sorted_out(seed, split, by)[0] == expected
+
+
+@pytest.mark.parametrize(("split", "by"), WITH_PAGES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_mark_says_what_is_wrong_and_what_would_be_right(seed: int, split: str, by: str):
+    universe, _, _ = made(seed, split, by)
+    whys = Counter()
+    for page, number, (who, fact, value) in sorted_out(seed, split, by)[1]:
+        mark, told = page.marks[number], page.to_row(universe)["marks"][number]
+        true = int(getattr(universe, fact)[mark.person])
+        assert (universe.titles[mark.person], mark.fact, words(universe, fact, mark.stated)) == (who, fact, value)
+        assert (mark.true, mark.stated != true) == (true, True)
+        assert told["sentence"] == page.page.sentences[mark.sentence]
+        assert (told["person"]["text"], told["stated"]["text"], told["why"]) == (who, value, mark.why)
+        assert told["person"]["entity"] == Items(universe).person(mark.person)
+        assert told["stated"]["entity"] == Items(universe).value(fact, mark.stated)
+        assert told["true"] is None if true < 0 else told["true"]["text"] == words(universe, fact, true)
+        whys[mark.why] += 1
+    assert set(whys) == {"out of date", "namesake"}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_pages_were_written_after_what_they_tell_and_before_what_they_do_not_know(seed: int):
+    universe, told, _ = made(seed)
+    dead = {row: day for row, fact, day in numbers(universe, told, "web") if fact == "death"}
+    rows = {name: row for row, name in enumerate(universe.titles)}
+    for page in written(seed):
+        *said, last = (read(sentence, WEB) for sentence in page.page.sentences)
+        assert (last.kind, last.values) == ("written", (date.fromordinal(page.date).isoformat(),))
+        assert page.date <= universe.today
+        assert page.to_row(universe)["date"] == last.values[0]
+        for place, each in enumerate(said):
+            if each.kind in ("birth", "death", "wedding"):
+                assert each.values < last.values
+            if each.past is not None and "namesake" not in {m.why for m in page.marks if m.sentence == place}:
+                # An old page speaks of the dead as of the living that they then were.
+                death = dead.get(rows[each.who[3:]])
+                assert each.past == (death is not None and death < page.date)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_who_is_out_of_date_was_grown_up_then_and_alive(seed: int):
+    universe, _, _ = made(seed)
+    for page in written(seed):
+        for mark in page.marks:
+            if mark.why == "out of date":
+                death = int(universe.death[mark.person])
+                assert universe.birth[mark.person] + 18 * 365 < page.date < (universe.today if death < 0 else death)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_invented_namesakes_lived_before_everybody_and_their_titles_say_so(seed: int):
+    universe, _, _ = made(seed)
+    found = 0
+    for page in written(seed):
+        who = {mark.person for mark in page.marks if mark.why == "namesake"}
+        if who:
+            [row] = who
+            days = {mark.fact: date.fromordinal(mark.stated) for mark in page.marks if mark.fact in ("birth", "death")}
+            assert page.page.title == f"{universe.names[row]} ({days['birth'].year}–{days['death'].year})"
+            assert days["birth"] < days["death"] < date.fromordinal(int(universe.birth.min()))
+            assert universe.names[row] == universe.titles[row]
+            found += 1
+    assert found
+
+
+def test_addresses_are_addresses_and_no_two_pages_share_one():
+    universe, _, _ = made(1)
+    rows = [json.loads(json.dumps(page.to_row(universe))) for page in written(1)]
+    for each in ("address", "id"):
+        found = [row[each] for row in rows]
+        assert len(set(found)) == len(found)
+        assert each == "id" or all(re.fullmatch(r"https://[a-z]+\.example/[a-z0-9-]+/\d+", one) for one in found)
+
+
+def test_every_phrasing_is_used():
+    pages_of = [page for seed in (1, 2, 3) for page in written(seed)]
+    said = {(each.kind, each.way) for page in pages_of for each in (read(s, WEB) for s in page.page.sentences)}
+    assert said == {(kind, pattern.pattern) for kind, pattern in WEB}
+
+
+def test_plain_pages_tell_the_same_in_one_way():
+    universe, told, options = made(1)
+    plain = list(pages(universe, told, replace(options, plain=True)))
+    ways = Counter()
+    for one, other in zip(plain, written(1), strict=True):
+        assert (one.id, one.page.title, one.date, one.marks) == (other.id, other.page.title, other.date, other.marks)
+        for sentences in zip(one.page.sentences, other.page.sentences, strict=True):
+            told_alike = [read(sentence, WEB) for sentence in sentences]
+            assert told_alike[0].values == told_alike[1].values or told_alike[0].kind in ("spouse", "friend")
+            ways[told_alike[0].kind, told_alike[0].way] += 1
+    assert len(ways) == len({kind for kind, _ in ways})
+
+
+@pytest.mark.parametrize(("split", "by"), [("text=100", "both"), ("text=50,graph=50", "entity")])
+def test_a_web_that_is_told_nothing_has_no_pages(split: str, by: str):
+    assert list(pages(*made(1, split, by))) == []
+
+
+def test_pages_are_found_by_whom_and_what_they_tell(tmp_path: Path):
+    universe, told, _ = made(1)
+    writer = WebWriter(tmp_path / "web")
+    for page in written(1):
+        writer.add(page.page)
+    writer.close()
+    web = EmbeddedWeb(tmp_path / "web")
+    assert len(web) == len(written(1))
+    for row, fact, value in numbers(universe, told, "web"):
+        if fact in ("hobby", "residence"):
+            sought = f"{universe.titles[row]} {words(universe, fact, value)}"
+            snippets = [hit.snippet for hit in web.search(sought, 5)]
+            assert any(
+                (title(universe, each.who), each.kind, each.values)
+                == (universe.titles[row], fact, (words(universe, fact, value),))
+                for each in (read(snippet, WEB) for snippet in snippets)
+                if each.kind == fact
+            )
+    page = written(1)[-1].page
+    assert web.fetch(page.address) == page
