@@ -10,7 +10,6 @@ from typing import Any
 
 from worlds.folder import WorldError, world_folder
 from worlds.generator.blocks import UNIVERSE
-from worlds.importers.files import json_objects
 from worlds.open import about_world
 from worlds.phantomwiki.articles import article_text, derived_facts
 from worlds.phantomwiki.chains import DEPTH, Chain, chain_of
@@ -21,7 +20,7 @@ from worlds.phantomwiki.values import Values
 from worlds.questions.difficulty import difficulty
 from worlds.questions.evaluate import Evaluation
 from worlds.questions.expressions import from_json
-from worlds.questions.question_file import QUESTIONS
+from worlds.questions.question_file import question_rows
 from worlds.universe.universe import Universe
 
 
@@ -54,7 +53,7 @@ def export_instance(worlds: Path, name: str, folder: Path) -> Exported:
 
 def _export(source: Path, about: dict[str, Any], folder: Path) -> Exported:
     values = Values(Universe.load(source / UNIVERSE))
-    rows = [row for _, row in json_objects(source / QUESTIONS)]
+    rows = question_rows(source)
     chains = [(row["id"], chain) for row in rows if (chain := _chain(row, values)) is not None]
     depth = max([int(about.get("depth", DEPTH)), *(chain.depth for _, chain in chains)])
     folder.parent.mkdir(parents=True, exist_ok=True)

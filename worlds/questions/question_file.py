@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from worlds.importers.files import MalformedFile, open_bytes, parse_json
+from worlds.folder import WorldError
+from worlds.importers.files import MalformedFile, json_objects, open_bytes, parse_json
 
 QUESTIONS = "questions.jsonl"
 
@@ -51,6 +52,16 @@ class Wanted:
     def _between(self, difficulty: int) -> bool:
         low, high = self.lowest, self.highest
         return (low is None or low <= difficulty) and (high is None or difficulty <= high)
+
+
+def question_rows(folder: Path) -> list[dict[str, Any]]:
+    """All questions of a world's folder; WorldError when their file is missing or damaged."""
+    file = folder / QUESTIONS
+    try:
+        return [row for _, row in json_objects(file)]
+    except MalformedFile as broken:
+        place = f"{file}, line {broken.line}" if broken.line else str(file)
+        raise WorldError(f"The questions cannot be read ({place}: {broken.reason}); make the world again.") from broken
 
 
 class QuestionFile:

@@ -7,13 +7,12 @@ from typing import Any
 
 from worlds.folder import WorldError, world_folder
 from worlds.generator.blocks import TOLD, UNIVERSE
-from worlds.importers.files import MalformedFile, json_objects
 from worlds.open import about_world
 from worlds.phantomwiki.checks import check_facts, check_questions, check_relations, check_sentences
 from worlds.phantomwiki.instance import FORMAT
 from worlds.phantomwiki.stated import STATED, StatedFacts
 from worlds.phantomwiki.values import Values
-from worlds.questions.question_file import QUESTIONS
+from worlds.questions.question_file import question_rows
 from worlds.universe.options import Options
 from worlds.universe.universe import GRAPH, Told, Universe
 from worlds.verification.answers import check_answers
@@ -75,21 +74,13 @@ def verify(worlds: Path, name: str, progress: Callable[[str], None]) -> Verifica
 
 def _checks(folder: Path, about: dict[str, Any]) -> Iterator[Check]:
     universe = Universe.load(folder / UNIVERSE)
-    rows = _rows(folder / QUESTIONS)
+    rows = question_rows(folder)
     yield check_answers(rows, universe)
     if about.get("format") == FORMAT:
         yield from _of_an_instance(folder, rows, Values(universe))
         yield check_graph(folder, universe)
     else:
         yield from _of_a_generated(folder, rows, universe, options_of(about))
-
-
-def _rows(file: Path) -> list[dict[str, Any]]:
-    try:
-        return [row for _, row in json_objects(file)]
-    except MalformedFile as broken:
-        where = f"line {broken.line}" if broken.line else "the whole file"
-        raise WorldError(f"{file} is damaged ({where}: {broken.reason}); make the world again.") from broken
 
 
 def _of_a_generated(folder: Path, rows: list[dict[str, Any]], universe: Universe, options: Options) -> Iterator[Check]:
