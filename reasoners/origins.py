@@ -59,10 +59,22 @@ def _walk(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
             yield from _walk(inner, f"{pointer}/{number}")
 
 
-def trace_origin(value: str | Sequence[str], question: str, known: Sequence[Known]) -> Origin:
+def known_sentences(data_by_step: Mapping[int, Mapping[str, Any] | None]) -> list[Known]:
+    """Every sentence that was read, the latest step first."""
+    return [
+        Known(text, {"from": "step", "step": step, "pointer": f"/sentences/{place}"})
+        for step in sorted(data_by_step, reverse=True)
+        for place, text in enumerate((data_by_step[step] or {}).get("sentences", ()))
+    ]
+
+
+def trace_origin(
+    value: str | Sequence[str], question: str, known: Sequence[Known], sentences: Sequence[Known] = ()
+) -> Origin:
     """The origin of an argument as it stands, whether it was clicked or typed: the shortest explanation first."""
     if not isinstance(value, str):
-        parts = [{"item": place, "origin": trace_origin(item, question, known)} for place, item in enumerate(value)]
+        each = [trace_origin(item, question, known, sentences) for item in value]
+        parts = [{"item": place, "origin": origin} for place, origin in enumerate(each)]
         return {"from": "parts", "parts": parts} if parts else TYPED
     wanted = value.strip()
     if not wanted:
@@ -72,6 +84,9 @@ def trace_origin(value: str | Sequence[str], question: str, known: Sequence[Know
             return candidate.origin
     if span := _span(wanted, question):
         return {"from": "question", "start": span[0], "end": span[1]}
+    for sentence in sentences:
+        if span := _span(wanted, sentence.text):
+            return {**sentence.origin, "start": span[0], "end": span[1]}
     parts = _parts(value, question, known)
     return {"from": "parts", "parts": parts} if parts else TYPED
 

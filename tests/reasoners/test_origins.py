@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.origins import TYPED, BrokenOrigin, describe, known_values, resolve, trace_origin
+from reasoners.origins import TYPED, BrokenOrigin, describe, known_sentences, known_values, resolve, trace_origin
 
 QUESTION = "Where was the father of Ada Byron born?"
 ADA = {"title": "Ada Byron", "snippet": "a person", "entity": "Q1"}
@@ -27,6 +27,15 @@ def test_words_of_the_question_are_traced_to_their_span():
     origin = origin_of("ada byron", {})
     assert origin == {"from": "question", "start": 24, "end": 33}
     assert resolve(origin, QUESTION, {}) == "Ada Byron"
+
+
+def test_a_name_that_was_read_is_traced_to_its_span_of_the_sentence():
+    data = {1: HITS, 2: {"title": "Ada Byron", "sentences": ["She was born.", "Her mother was Anne Milbanke."]}}
+    origin = trace_origin("anne milbanke", QUESTION, known_values(data), known_sentences(data))
+    assert origin == {"from": "step", "step": 2, "pointer": "/sentences/1", "start": 15, "end": 28}
+    assert resolve(origin, QUESTION, data) == "Anne Milbanke"
+    whole = trace_origin("Ada Byron", QUESTION, known_values(data), known_sentences(data))
+    assert whole == {"from": "step", "step": 2, "pointer": "/title"}
 
 
 def test_part_of_a_word_of_the_question_is_no_origin():
