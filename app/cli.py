@@ -33,6 +33,7 @@ VERBS = {
     "world": Verb("app.verbs.world:app", "Import, generate, list and query worlds."),
     "questions": Verb("app.verbs.questions:app", "Import and list a project's questions."),
     "traces": Verb("app.verbs.traces:app", "Import, export, list and show traces."),
+    "library": Verb("app.verbs.library:app", "Freeze, compare and choose from libraries of demonstrations."),
     "tool": Verb("app.verbs.tool:tool", "Call one tool as an annotator would."),
     "db": Verb("app.verbs.db:app", "Upgrade, check and back up the database."),
 }

@@ -17,6 +17,9 @@ _DECIMALS = 6
 """Of a cosine; what lies below depends on the machine, and would break ties between equal questions anyhow."""
 
 
+ALPHA, GAMMA = 2.0, 2.0
+
+
 class SelectionError(ValueError):
     """A wish that cannot be fulfilled, in one sentence."""
 
@@ -39,9 +42,9 @@ class Wish:
 
     k: int = 3
     mode: str = "dpp"
-    alpha: float = 2.0
+    alpha: float = ALPHA
     """How much relevance counts: quality is exp(alpha * cosine)."""
-    gamma: float = 2.0
+    gamma: float = GAMMA
     """How fast similarity falls with distance: exp(-gamma * distance)."""
     distance: str = "longer"
     exchange: bool = True
@@ -150,12 +153,15 @@ def _always_the_same(pool: Pool, _kernel: Kernel, _cosines: Floats, wish: Wish) 
 
 
 def _by_sampling(_pool: Pool, kernel: Kernel, cosines: Floats, wish: Wish) -> list[int]:
-    from fewshot_library.sampling import sample  # noqa: PLC0415 - DPPy and scipy load for a second
+    from fewshot_library.sampling import NotSampled, sample  # noqa: PLC0415 - DPPy and scipy load for a second
 
     shortlist = _most(cosines, wish, MOST_SAMPLED)
     if wish.k > len(shortlist):
         raise SelectionError(f"{wish.k} cannot be sampled of {len(shortlist)} demonstrations; lower k or use mode dpp")
-    return sample(kernel, shortlist, wish.k, wish.seed)
+    try:
+        return sample(kernel, shortlist, wish.k, wish.seed)
+    except NotSampled as refused:
+        raise SelectionError(str(refused)) from refused
 
 
 def _most(cosines: Floats, wish: Wish, count: int) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 
 from fewshot_library.dpp import Kernel
 from fewshot_library.kernel import DISTANCES, Similarities, actions
-from fewshot_library.sampling import NotSampled, likelihoods, sample
+from fewshot_library.sampling import likelihoods, sample
 from fewshot_library.selection import MODES, Pool, SelectionError, Wish, select
 
 TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel")
@@ -174,6 +174,6 @@ def test_the_likelihoods_are_those_that_dppy_itself_computes():
 def test_a_kernel_that_is_no_distribution_is_refused_for_sampling_only():
     words = [list(word) for size in range(4) for word in itertools.product("ab", repeat=size)]
     pool = replace(pool_of(len(words)), actions=actions(words))
-    with pytest.raises(NotSampled, match="negative eigenvalue"):
+    with pytest.raises(SelectionError, match="negative eigenvalue"):
         select(pool, pool.embeddings[0], Wish(k=3, mode="sample", gamma=0.2))
     assert len(select(pool, pool.embeddings[0], Wish(k=3, gamma=0.2)).picks) == 3

@@ -1,0 +1,33 @@
+"""Libraries from the store: freezing a version, and opening one with its embeddings, once in a process."""
+
+from threading import Lock
+from uuid import UUID
+
+from app.resources import database, encoder, settings
+from db.libraries import Wanted, candidates, demonstrations, freeze, split_questions, version
+from db.models import Library
+from fewshot_library.card import Terms, card
+from fewshot_library.leakage import leaks
+from fewshot_library.library import OpenLibrary
+
+_open: dict[UUID, OpenLibrary] = {}
+_opening = Lock()
+
+
+def freeze_version(name: str, wanted: Wanted, terms: Terms) -> Library:
+    """The library's next version with every approved trace that fits; Leaking unless forced, Conflict without any."""
+    with database().begin() as session:
+        chosen = candidates(session, wanted)
+        found = leaks(chosen, split_questions(session, terms.test_split), encoder())
+        return freeze(session, name, [each.trace_id for each in chosen], card(chosen, wanted, terms, found))
+
+
+def open_library(reference: str) -> tuple[Library, OpenLibrary]:
+    """The version that NAME or NAME:NUMBER names, ready to choose from."""
+    with database().read() as session:
+        found = version(session, reference)
+        with _opening:
+            if found.id not in _open:
+                kept = settings().home / "libraries" / found.name / f"{found.number}.npz"
+                _open[found.id] = OpenLibrary(demonstrations(session, found.id), encoder(), kept)
+            return found, _open[found.id]
