@@ -147,7 +147,8 @@ def _friendships(universe: Universe) -> Iterator[str]:
     for one, other in pairs[pairs[:, 0] >= pairs[:, 1]].tolist():
         yield f"The friendship of {who[one]} and {who[other]} does not have the lower row first."
     keys = pairs[:, 0].astype(np.int64) * len(universe) + pairs[:, 1]
-    for one, other in pairs[1:][keys[1:] == keys[:-1]].tolist():
+    ordered = np.sort(keys)
+    for one, other in (divmod(key, len(universe)) for key in ordered[1:][ordered[1:] == ordered[:-1]].tolist()):
         yield f"The friendship of {who[one]} and {who[other]} is there twice."
     if np.any(keys[1:] < keys[:-1]):
         yield "The friendships are not sorted."

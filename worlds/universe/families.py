@@ -11,11 +11,11 @@ from worlds.universe.universe import NONE, Ids
 
 _PARTNER_ONLY = 0.06
 """How often somebody gets a partner without a child."""
-_PATIENCE = 40
-"""Failures in a row, for each place in a tree, before a tree that may be full begins anew."""
 
 _Slots = npt.NDArray[np.int16]
 _Trees = npt.NDArray[np.int64]
+_Coins = npt.NDArray[np.float64]
+_Masks = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Growth:
         self.father, self.mother, self.spouse, self.origin = (np.full(shape, NONE, np.int16) for _ in range(4))
         self.level, self._children = (np.zeros(shape, np.int16) for _ in range(2))
         self._size = np.ones(len(wanted), np.int64)
-        self._lowest, self._highest, self._failures = (np.zeros(len(wanted), np.int64) for _ in range(3))
+        self._lowest, self._highest = (np.zeros(len(wanted), np.int64) for _ in range(2))
 
     def run(self) -> None:
         """Grow every tree to its size."""
@@ -85,31 +85,51 @@ class _Growth:
             growing = growing[self._size[growing] < self._wanted[growing]]
 
     def _step(self, trees: _Trees) -> None:
-        """Pick one person of each tree and add parents, a child or a partner if that may be."""
-        member = below(self._generator, self._size[trees])
+        """Pick one person of each tree and add parents, a child or a partner."""
         coin = self._generator.random(len(trees))
+        member = below(self._generator, self._size[trees])
+        weds, up, down = self._ways(trees, member, coin)
+        stuck = ~(weds | up | down)
+        member[stuck] = self._open_member(trees[stuck])
+        full = member < 0
+        self._begin_anew(trees[full])
+        trees, member, coin = trees[~full], member[~full], coin[~full]
+        _, up, down = self._ways(trees, member, coin)
+        single = ~up & (self.spouse[trees, member] < 0)
+        self._add_partners(trees[single], member[single])
+        self._add_children(trees[down], member[down])
+        self._add_parents(trees[up], member[up])
+
+    def _ways(self, trees: _Trees, member: _Trees, coin: _Coins) -> tuple[_Masks, _Masks, _Masks]:
+        """Who gets a partner without a child, who gets parents, and who a child; nobody two of them."""
         room = self._wanted[trees] - self._size[trees]
         single = self.spouse[trees, member] < 0
         weds = single & ((room == 1) | (coin < _PARTNER_ONLY))
-        up, down = self._may_have_parents(trees, member, room), self._may_have_child(trees, member, room - single)
-        up &= ~weds & (~down | (coin < (1 + _PARTNER_ONLY) / 2))
-        down &= ~weds & ~up
-        self._add_partners(trees[weds | (down & single)], member[weds | (down & single)])
-        self._add_children(trees[down], member[down])
-        self._add_parents(trees[up], member[up])
-        failed = ~(weds | up | down)
-        self._failures[trees] = np.where(failed, self._failures[trees] + 1, 0)
-        self._begin_anew(trees[self._failures[trees] > _PATIENCE * self._wanted[trees]])
+        up = ~weds & self._may_have_parents(trees, member, room)
+        down = ~weds & self._may_have_child(trees, member, room - single)
+        up &= ~down | (coin < (1 + _PARTNER_ONLY) / 2)
+        return weds, up, down & ~up
 
-    def _may_have_parents(self, trees: _Trees, member: _Trees, room: _Trees) -> npt.NDArray[np.bool_]:
+    def _open_member(self, trees: _Trees) -> _Trees:
+        """Of each tree one of those who may have parents or a child, else a single one; NONE of a full tree."""
+        slots = np.arange(self.level.shape[1])
+        weds, up, down = self._ways(trees[:, None], slots, np.ones(1))
+        there: _Masks = np.less(slots, self._size[trees][:, None])
+        may: _Masks = there & (weds | up | down)
+        may = np.where(np.any(may, axis=1)[:, None], may, there & (self.spouse[trees] < 0))
+        counts = np.cumsum(may, axis=1)
+        found = np.argmax(counts > below(self._generator, counts[:, -1])[:, None], axis=1)
+        return np.where(counts[:, -1] > 0, found, NONE)
+
+    def _may_have_parents(self, trees: _Trees, member: _Trees, room: _Trees) -> _Masks:
         inside = (self.level[trees, member] > self._lowest[trees]) | self._may_deepen(trees)
         return (self.father[trees, member] < 0) & inside & (room >= 2)
 
-    def _may_have_child(self, trees: _Trees, member: _Trees, room: _Trees) -> npt.NDArray[np.bool_]:
+    def _may_have_child(self, trees: _Trees, member: _Trees, room: _Trees) -> _Masks:
         inside = (self.level[trees, member] < self._highest[trees]) | self._may_deepen(trees)
         return (self._children[trees, member] < self._branching) & inside & (room >= 1)
 
-    def _may_deepen(self, trees: _Trees) -> npt.NDArray[np.bool_]:
+    def _may_deepen(self, trees: _Trees) -> _Masks:
         return self._highest[trees] - self._lowest[trees] + 1 < self._generations
 
     def _add_partners(self, trees: _Trees, member: _Trees) -> None:
@@ -149,6 +169,6 @@ class _Growth:
         # Full are few trees: those that lack one person when every couple has all its children.
         for slots in (self.father, self.mother, self.spouse, self.origin):
             slots[trees] = NONE
-        for numbers in (self.level, self._children, self._lowest, self._highest, self._failures):
+        for numbers in (self.level, self._children, self._lowest, self._highest):
             numbers[trees] = 0
         self._size[trees] = 1

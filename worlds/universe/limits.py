@@ -97,11 +97,14 @@ def _names(universe: Universe, options: Options) -> Iterator[str]:
         if names[row].rpartition(" ")[2] != names[universe.father[row]].rpartition(" ")[2]:
             yield f"{who[row]} does not bear the surname of {who[universe.father[row]]}, the father."
     sharing: defaultdict[str, list[int]] = defaultdict(list)
-    if len(set(names)) < len(names):
-        often = {name for name, count in Counter(names).items() if count > 1}
-        for row, name in enumerate(names):
-            if name in often:
-                sharing[name].append(row)
+    often = {name for name, count in Counter(names).items() if count > 1}
+    for row, name in enumerate(names):
+        title = name
+        if name in often:
+            sharing[name].append(row)
+            title = f"{name} ({universe.jobs[universe.job[row]]})"
+        if title != who[row]:
+            yield f"The article of {name} is called {who[row]}, and should be {title}."
     for name, rows in sharing.items():
         if len(set(universe.job[rows].tolist())) < len(rows):
             yield f"Two of those called {name} have the same job."
