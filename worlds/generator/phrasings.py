@@ -84,7 +84,7 @@ def web() -> Mapping[str, Phrasings]:
 def takes_an(word: str) -> bool:
     """Whether it is "an" and not "a" before the word, by its sound."""
     lower = word.lower()
-    if lower.startswith(("uni", "use", "eu", "ute", "one")):
+    if lower.startswith(("uni", "uro", "use", "ute", "eu", "one")):
         return False
     return lower.startswith(("a", "e", "i", "o", "u", "hour", "honest", "honorary", "heir"))
 

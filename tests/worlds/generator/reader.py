@@ -134,7 +134,9 @@ def read(sentence: str, patterns: list[tuple[str, re.Pattern[str]]]) -> Reading:
         raise ValueError(f"{sentence!r} is said in {len(readings)} ways")
     [(kind, pattern, found)] = readings
     told = {name: value for name, value in found.groupdict().items() if value is not None}
-    if "a" in told and (told["a"] == "an") != (told["what"][0] in "aeiou" and not told["what"].startswith("uni")):
+    if "a" in told and (told["a"] == "an") != (
+        told["what"][0] in "aeiou" and not told["what"].startswith(("uni", "uro"))
+    ):
         raise ValueError(f"{sentence!r} has the wrong article")
     values = _listed(told.get("several", told.get("some", told.get("what", ""))))
     if ("several" in told) != (len(values) > 1) and "some" not in told:
