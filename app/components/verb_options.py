@@ -37,9 +37,16 @@ def fields(verb: Callable[..., None]) -> dict[str, Field]:
         if option is None:
             continue
         kind = next((one for one in get_args(base) if one is not NoneType), base)
-        flag = next(iter(option.param_decls or ()), f"--{name.replace('_', '-')}").split("/")[0]
-        found[name] = Field(name, kind, parameter.default, option.help or "", flag, option.min, option.max)
+        found[name] = Field(
+            name, kind, parameter.default, option.help or "", _flag(name, option), option.min, option.max
+        )
     return found
+
+
+def _flag(name: str, option: OptionInfo) -> str:
+    # In an annotation Typer keeps the first of the names that are given as the default.
+    named = (option.default, *(option.param_decls or ()))
+    return next((one for one in named if isinstance(one, str) and one.startswith("--")), f"--{name.replace('_', '-')}")
 
 
 def ask(field: Field, key: str, label: str, choices: Sequence[str] = ()) -> Value:
