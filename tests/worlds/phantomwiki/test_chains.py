@@ -71,7 +71,8 @@ def test_the_templates_of_a_grammar_are_numbered_without_gaps(depth: int):
     starts = (Named(0), Having("job", int(UNIVERSE.job[0])))
     shapes = product(("who", "what", "how many"), range(depth), starts)
     every = [Chain(kind, ASKED.get(kind), ("friend",) * length, start) for kind, length, start in shapes]
-    asked = [chain for chain in every if chain_of(read_query(*chain.goals(VALUES), VALUES)) == chain]
+    queries = [(chain, chain.goals(VALUES)) for chain in every]
+    asked = [chain for chain, query in queries if query[0] and chain_of(read_query(*query, VALUES)) == chain]
     types = sorted(chain.type(depth) for chain in asked if chain.depth <= depth)
     # As many as the published generator counts: 2, 8, 20, 50 for depths of 4, 6, 10, 20.
     assert types == list(range(3 * depth - 10))
@@ -110,7 +111,7 @@ ANN = quoted(UNIVERSE.titles[0])
         ([f"friend({ANN}, Y_2)"], "Y_4", f"the goal friend({ANN}, Y_2) does not give the answer Y_4"),
         ([f"foe({ANN}, Y_2)"], "Y_2", "neither a relation, an attribute nor a count"),
         ([f"friend({ANN})"], "Y_2", "neither a relation, an attribute nor a count"),
-        ([f"friend({ANN}, {ANN})"], "Y_2", "neither a relation, an attribute nor a count"),
+        ([f"friend({ANN}, {ANN})"], "Y_2", "a relation leads from somebody to a variable"),
         (["friend(Y_4, Y_2)"], "Y_2", "nothing behind it tells of whom it speaks"),
         (["friend(Y_4, Y_2)", f"friend({ANN}, Y_6)"], "Y_2", "nothing behind it tells of whom it speaks"),
         ([f"friend({ANN}, Y_2)", f"friend({ANN}, Y_4)"], "Y_2", "what the goals behind it find is not used"),
