@@ -199,7 +199,10 @@ class _Making:
 
 def _useful(people: int) -> int:
     """How many processes make a world of so many people the soonest."""
-    return len(os.sched_getaffinity(0)) if people > _FEW else 1
+    if people <= _FEW:
+        return 1
+    # Not every system tells which of its processors this process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Lines:
