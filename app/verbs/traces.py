@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO, get_args
+from typing import Annotated, Any, BinaryIO, get_args
 from uuid import UUID
 
 import typer
 
+from app.exports import export_of
 from app.resources import database
 from app.verbs.output import CommandFailed, emit, progress
 from db.database import StoreError
@@ -21,14 +22,14 @@ from db.plain import to_plain
 from db.projects import project_by_name
 from db.reading import all_traces, list_traces, open_trace
 from db.record import TraceRecord
-from fewshot_library.formats import FORMATS, format_named, read_traces
+from fewshot_library.formats import READ, WRITTEN, read_traces, writer
 from fewshot_library.formats.format import FormatError, Found, Refused, Remark
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, list and show traces.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ReadFormat = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(FORMATS)}")]
-WrittenFormat = Annotated[str, typer.Option("--format", help=", ".join(n for n, f in FORMATS.items() if f.write))]
+ReadFormat = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(READ)}")]
+WrittenFormat = Annotated[str, typer.Option("--format", help=", ".join(WRITTEN))]
 Status = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}")]
 ProjectName = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 
@@ -109,18 +110,15 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Write traces to a file and tell on stderr what the format could not keep."""
     try:
-        chosen = format_named(format_name)
+        write = writer(format_name)
     except FormatError as unknown:
         raise CommandFailed(str(unknown)) from unknown
-    if chosen.write is None:
-        raise CommandFailed(
-            f"{chosen.name} is only read here; write {', '.join(n for n, f in FORMATS.items() if f.write)}"
-        )
     if file.is_dir() or (file.exists() and not force):
         raise CommandFailed(f"{file} is there already; name another file, or replace it with --force")
     with database().read() as session, _written_whole(file) as stream:
         _known_project(session, project)
-        losses = chosen.write(all_traces(session, status=_status(status), project=project), stream)
+        found = all_traces(session, status=_status(status), project=project)
+        losses = write(export_of(session, found), stream)
     for line in losses.told():
         progress(line)
     value = {
@@ -132,11 +130,11 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
 
 
 @contextmanager
-def _written_whole(file: Path) -> Iterator[TextIO]:
-    """A text file that takes its place only when all of it is written."""
+def _written_whole(file: Path) -> Iterator[BinaryIO]:
+    """A file that takes its place only when all of it is written."""
     beside = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        with beside.open("x", encoding="utf-8") as stream:
+        with beside.open("xb") as stream:
             yield stream
             stream.flush()
             # Else a machine that stops right after the rename could leave an empty file under the name.

@@ -1,14 +1,26 @@
 """Formats of trace files; another one joins by its line in FORMATS."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from fewshot_library.formats.format import Format, FormatError, Found, opened_text
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.format import Format, FormatError, Found, Losses
+from fewshot_library.formats.head import Head
 from fewshot_library.formats.humaniq import HUMANIQ
 from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
 from fewshot_library.formats.showhow import SHOWHOW
 
-FORMATS = {found.name: found for found in (SHOWHOW, HUMANIQ, HUMANIQ_RUNS)}
+FORMATS = {
+    known.name: known
+    for known in (
+        SHOWHOW,
+        HUMANIQ,
+        HUMANIQ_RUNS,
+    )
+}
+READ = tuple(name for name, known in FORMATS.items() if known.read)
+WRITTEN = tuple(name for name, known in FORMATS.items() if known.write)
 HEAD = 65_536
 
 
@@ -22,18 +34,31 @@ def format_named(name: str) -> Format:
 def detect(path: Path) -> Format:
     """The format that the file's beginning shows."""
     try:
-        with opened_text(path) as stream:
-            head = stream.read(HEAD)
+        with path.open("rb") as stream:
+            head = Head(stream.read(HEAD))
+        found = next((known for known in FORMATS.values() if known.sniff is not None and known.sniff(head)), None)
+    except OSError as failed:
+        raise FormatError(f"{path} cannot be opened: {failed.strerror}") from failed
     except UnicodeDecodeError as wrong:
         raise FormatError(f"{path} is no text in UTF-8 ({wrong.reason})") from wrong
-    if not head.strip():
+    if found is None and not head.text.strip():
         raise FormatError(f"{path} is empty; there is nothing to import")
-    for known in FORMATS.values():
-        if known.sniff(head):
-            return known
-    raise FormatError(f"{path} is in no format that is known here; name one with --format: {', '.join(FORMATS)}")
+    if found is None:
+        raise FormatError(f"{path} is in no format that is known here; name one with --format: {', '.join(READ)}")
+    return found
 
 
 def read_traces(path: Path, format_name: str = "auto") -> Iterator[Found]:
     """The traces of a file in order, with the records that were refused and remarks on those that are odd."""
-    return (detect(path) if format_name == "auto" else format_named(format_name)).read(path)
+    chosen = detect(path) if format_name == "auto" else format_named(format_name)
+    if chosen.read is None:
+        raise FormatError(f"{chosen.name} is only written here; read {', '.join(READ)}")
+    return chosen.read(path)
+
+
+def writer(name: str) -> Callable[[Export, BinaryIO], Losses]:
+    """What writes the format of that name."""
+    chosen = format_named(name)
+    if chosen.write is None:
+        raise FormatError(f"{chosen.name} is only read here; write {', '.join(WRITTEN)}")
+    return chosen.write

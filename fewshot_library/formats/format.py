@@ -1,14 +1,17 @@
 """What a format of trace files is: it knows its own files, reads them, writes them and counts what is lost."""
 
+import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from db.record import TraceRecord
 from db.types import UnstorableText, check_storable
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.head import Head
 
 
 class FormatError(Exception):
@@ -50,14 +53,28 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format by its functions; `write` is None where only reading makes sense."""
+    """A format by its functions; `read` or `write` is None where only the other makes sense."""
 
     name: str
     purpose: str
-    sniff: Callable[[str], bool]
-    """Whether a file that begins like this is one of its own."""
-    read: Callable[[Path], Iterator[Found]]
-    write: Callable[[Iterable[TraceRecord], TextIO], Losses] | None = None
+    sniff: Callable[[Head], bool] | None = None
+    """Whether a file that begins like this is one of its own; None where it is only written."""
+    read: Callable[[Path], Iterator[Found]] | None = None
+    write: Callable[[Export, BinaryIO], Losses] | None = None
+
+
+def in_text(write: Callable[[Export, TextIO], Losses]) -> Callable[[Export, BinaryIO], Losses]:
+    """The writer of a text as one of bytes: UTF-8, lines ended alike on every machine."""
+
+    def written(export: Export, stream: BinaryIO) -> Losses:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
+        try:
+            return write(export, text)
+        finally:
+            # Else the wrapper would close the file, which is its owner's to close.
+            text.detach()
+
+    return written
 
 
 def opened_text(path: Path) -> TextIO:

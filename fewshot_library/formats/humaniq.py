@@ -1,17 +1,26 @@
 """HumanIQ's library files: a list of demonstrations, each told as one text with its braces doubled for str.format."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid5
 
 from db.record import TraceRecord
-from fewshot_library.formats.format import Format, FormatError, Losses, Refused, Remark, json_records, unstorable
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.format import (
+    Format,
+    FormatError,
+    Losses,
+    Refused,
+    Remark,
+    in_text,
+    json_records,
+    unstorable,
+)
 from fewshot_library.formats.humaniq_losses import AUTHOR, misread, not_kept
 from fewshot_library.formats.humaniq_record import KEYS, Remembered, Source, record_of, told_of
-from fewshot_library.formats.react_text import Told, Turn, compose, parse
+from fewshot_library.formats.react_text import Told, compose, parse
 
 FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
 
@@ -67,13 +76,13 @@ def _listed(sequence: str) -> str:
     return ", ".join(_names(sequence)) or "no tool"
 
 
-def write(records: Iterable[TraceRecord], stream: TextIO) -> Losses:
+def _write(export: Export, stream: TextIO) -> Losses:
     """Write the records as a library file; what does not come back as it was is left out with the reason."""
     losses = Losses()
     stream.write("[")
-    for record in records:
+    for record in export.records:
         whole = told_of(record)
-        told = _stripped(whole)
+        told = whole.stripped()
         text = compose(told).replace("{", "{{").replace("}", "}}")
         sequence = Remembered.of(record.trace).action_sequence
         written = {
@@ -92,30 +101,10 @@ def write(records: Iterable[TraceRecord], stream: TextIO) -> Losses:
     return losses
 
 
-def _stripped(told: Told) -> Told:
-    """The parts as they come back: the white space round a value is layout there."""
-
-    def strip(value: str | None) -> str | None:
-        return None if value is None else value.strip()
-
-    turns = [
-        Turn((turn.thought or "").strip(), strip(turn.action), strip(turn.action_input), strip(turn.observation))
-        for turn in told.turns
-    ]
-    return replace(
-        told,
-        question=strip(told.question),
-        turns=turns,
-        final_thought=strip(told.final_thought),
-        final_answer=strip(told.final_answer),
-        response=strip(told.response),
-    )
-
-
 HUMANIQ = Format(
     "humaniq",
     "HumanIQ's demonstrations as marked text",
-    lambda head: head.lstrip().startswith("[") and '"One_Shot"' in head,
+    lambda head: "[].One_Shot" in head.keys,
     read,
-    write,
+    in_text(_write),
 )

@@ -5,17 +5,21 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from db.models import Step, Trace
+from db.models import Trace
 from db.record import TraceRecord
-from fewshot_library.formats.humaniq_record import MOMENT, answers_of, answers_told, project_name
+from fewshot_library.formats.dropped import dropped
+from fewshot_library.formats.humaniq_record import MOMENT, WORLD, answers_of, answers_told, project_name
 from fewshot_library.formats.humaniq_tools import to_ours
 from fewshot_library.formats.react_text import Told, Turn
 
 AUTHOR = "HumanIQ authors"
-# The fields that the text has no place for, by the noun that has them.
-QUESTION = ("source_id", "split", "kind", "gold_answers", "decomposition", "details")
-TRACE = ("answer_model", "wall_seconds", "active_seconds", "parent_id", "cost", "run_id")
-STEP = ("origins", "data", "error", "rating", "latency", "wall_seconds", "active_seconds", "parent_id")
+# What the text has a place for, or what every demonstration has in common or is given when it is read again.
+KEPT = {
+    *("trace.id", "project.name", "project.world", "question.dataset"),
+    *("trace.answer_text", "trace.answer_graph", "trace.final_answer", "trace.final_thought", "trace.configuration"),
+    *("trace.author", "trace.reasoner", "trace.status", "trace.started_at", "trace.submitted_at"),
+    *("step.thought", "step.observation", "step.started_at", "step.input"),
+}
 # White space round these is looked for in the trace itself, whatever words tell them in the text.
 ELSEWHERE = {"question", "turns", "final_answer", "response"}
 REMEMBERED = {"question", "final_line", "action_sequence", "written"}
@@ -49,53 +53,40 @@ def not_kept(record: TraceRecord, told: Told, stripped: Told) -> Counter[str]:
     """What is lost of a record that is told as `stripped`, each kind of thing with how often."""
     return Counter(
         [
-            *_of_the_question(record),
-            *_of_the_trace(record),
-            *_of_the_steps(record.steps),
+            *dropped(record, KEPT),
+            *_unlike_others(record),
+            *_of_its_wording(record),
             *_space(record.trace, told, stripped),
         ]
     )
 
 
-def _of_the_question(record: TraceRecord) -> Iterator[str]:
-    question = record.question
+def _unlike_others(record: TraceRecord) -> Iterator[str]:
+    """Where it is not what every demonstration is when it is read again."""
+    question, trace = record.question, record.trace
     if record.project.name != project_name(question.dataset or record.project.name):
         yield "the project's name"
-    if question.text != question.text.strip():
-        yield "white space round a question"
-    yield from (f"a question's {name}" for name in QUESTION if getattr(question, name))
-
-
-def _of_the_trace(record: TraceRecord) -> Iterator[str]:
-    trace = record.trace
-    yield from (f"a trace's {name}" for name in TRACE if getattr(trace, name) not in (None, {}))
-    yield from _of_its_making(trace)
+    if record.project.world != WORLD:
+        yield "the project's world"
     if record.author != AUTHOR:
         yield "who recorded it"
-    remembered = trace.configuration.get("humaniq")
-    beside = remembered.keys() - REMEMBERED if isinstance(remembered, dict) else ()
-    yield from (f"a trace's configuration: {name}" for name in sorted({*trace.configuration} - {"humaniq"}))
-    yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(beside))
-    yield from ["an undone step"] * len(record.removed)
-    yield from ["an edit"] * len(record.edits)
-    yield from ["a judgement"] * len(record.judgements)
-
-
-def _of_its_making(trace: Trace) -> Iterator[str]:
-    """What every demonstration has in common when it is read again."""
     if trace.reasoner != "human":
         yield "a trace's reasoner"
     if trace.status != "approved":
         yield "a trace's status"
     if {trace.started_at, trace.submitted_at} != {MOMENT}:
         yield "when a trace was recorded"
+    yield from ["when a step was run" for step in record.steps if {step.started_at, step.finished_at} != {MOMENT}]
 
 
-def _of_the_steps(steps: list[Step]) -> Iterator[str]:
-    for step in steps:
-        yield from (f"a step's {name}" for name in STEP if getattr(step, name) not in (None, {}))
-        if {step.started_at, step.finished_at} != {MOMENT}:
-            yield "when a step was run"
+def _of_its_wording(record: TraceRecord) -> Iterator[str]:
+    if record.question.text != record.question.text.strip():
+        yield "white space round a question"
+    configuration = record.trace.configuration
+    remembered = configuration.get("humaniq")
+    beside = remembered.keys() - REMEMBERED if isinstance(remembered, dict) else ()
+    yield from (f"a trace's configuration: {name}" for name in sorted({*configuration} - {"humaniq"}))
+    yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(beside))
 
 
 def _space(trace: Trace, told: Told, stripped: Told) -> Iterator[str]:

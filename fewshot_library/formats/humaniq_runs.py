@@ -81,6 +81,6 @@ def _split_knowledge(told: Told) -> str | None:
 HUMANIQ_RUNS = Format(
     "humaniq-runs",
     "the published logs of HumanIQ's agent",
-    lambda head: head.lstrip().startswith("[") and '"intermediate_logs"' in head,
+    lambda head: "[].intermediate_logs" in head.keys,
     read,
 )

@@ -6,7 +6,7 @@ A marker counts at the start of a line. A line of a value that would begin with 
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MARKERS = ("Question", "Thought", "Action Input", "Action", "Observation", "Final Answer", "Assistant Response")
 _ANY = "|".join(MARKERS)
@@ -39,6 +39,25 @@ class Told:
     response: str | None = None
     repeated: list[str] = field(default_factory=list)
     """Parts that a text has once but this one had again."""
+
+    def stripped(self) -> "Told":
+        """The parts as they come back: the white space round a value is layout in a text."""
+
+        def strip(value: str | None) -> str | None:
+            return None if value is None else value.strip()
+
+        turns = [
+            Turn((turn.thought or "").strip(), strip(turn.action), strip(turn.action_input), strip(turn.observation))
+            for turn in self.turns
+        ]
+        return replace(
+            self,
+            question=strip(self.question),
+            turns=turns,
+            final_thought=strip(self.final_thought),
+            final_answer=strip(self.final_answer),
+            response=strip(self.response),
+        )
 
 
 def parse(text: str) -> Told:

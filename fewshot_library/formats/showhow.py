@@ -1,15 +1,18 @@
 """Showhow's own format: one trace a line with everything that belongs to it; nothing is lost either way."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from uuid import UUID
 
 from db.models import Base, Edit, Judgement, Project, Question, Run, Step, Trace
 from db.plain import BrokenNoun, from_plain, to_plain
 from db.record import TraceRecord
-from fewshot_library.formats.format import Format, FormatError, Losses, opened_text
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.format import Format, FormatError, opened_text
+from fewshot_library.formats.head import Head
+from fewshot_library.formats.lines import as_lines
 
 MARK = "showhow-trace"
 VERSION = 1
@@ -18,8 +21,8 @@ MANY: dict[str, type[Base]] = {"steps": Step, "removed": Step, "edits": Edit, "j
 KEYS = {"format", "version", "run", "people", *ONE, *MANY}
 
 
-def _sniff(head: str) -> bool:
-    return head.lstrip().startswith("{") and f'"{MARK}"' in head[:200]
+def _sniff(head: Head) -> bool:
+    return head.keys.get("format") == MARK
 
 
 def read(path: Path) -> Iterator[TraceRecord]:
@@ -30,15 +33,15 @@ def read(path: Path) -> Iterator[TraceRecord]:
             for line in stream:
                 number += 1
                 if line.strip():
-                    yield _record(line)
+                    yield record_told(json.loads(line))
         except (BrokenNoun, json.JSONDecodeError, RecursionError) as wrong:
             raise FormatError(f"{path}, line {number}: {wrong}") from wrong
         except UnicodeDecodeError as wrong:
             raise FormatError(f"{path}, after line {number}: no UTF-8 ({wrong.reason})") from wrong
 
 
-def _record(line: str) -> TraceRecord:
-    told = json.loads(line)
+def record_told(told: Any) -> TraceRecord:
+    """The record that these values tell; BrokenNoun says what is wrong with them."""
     if not isinstance(told, dict) or told.get("format") != MARK:
         raise BrokenNoun(f'this is no trace of Showhow\'s: "format" is not "{MARK}"')
     if told.get("version") != VERSION:
@@ -72,20 +75,19 @@ def _people(told: Any) -> dict[UUID, str]:
         raise BrokenNoun("'people' has a key that is no UUID") from wrong
 
 
-def write(records: Iterable[TraceRecord], stream: TextIO) -> Losses:
-    """Write a line a trace."""
-    losses = Losses()
-    for record in records:
-        told: dict[str, Any] = {"format": MARK, "version": VERSION}
-        told |= {name: to_plain(getattr(record, name)) for name in ONE}
-        # The store's own count of its traces, which is another one elsewhere.
-        del told["question"]["completed"]
-        told["people"] = {str(key): record.people[key] for key in sorted(record.people)}
-        told["run"] = to_plain(record.run) if record.run else None
-        told |= {name: [to_plain(noun) for noun in getattr(record, name)] for name in MANY}
-        stream.write(json.dumps(told, ensure_ascii=False, allow_nan=False) + "\n")
-        losses.written += 1
-    return losses
+def told_of(record: TraceRecord) -> dict[str, Any]:
+    """The record as JSON values."""
+    told: dict[str, Any] = {"format": MARK, "version": VERSION}
+    told |= {name: to_plain(getattr(record, name)) for name in ONE}
+    # The store's own count of its traces, which is another one elsewhere.
+    del told["question"]["completed"]
+    told["people"] = {str(key): record.people[key] for key in sorted(record.people)}
+    told["run"] = to_plain(record.run) if record.run else None
+    return told | {name: [to_plain(noun) for noun in getattr(record, name)] for name in MANY}
 
 
-SHOWHOW = Format("showhow", "everything, one trace a line", _sniff, read, write)
+def _line(record: TraceRecord, _: Export) -> tuple[dict[str, Any], tuple[str, ...]]:
+    return told_of(record), ()
+
+
+SHOWHOW = Format("showhow", "everything, one trace a line", _sniff, read, as_lines(_line))

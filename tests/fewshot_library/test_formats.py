@@ -1,6 +1,5 @@
 """Choosing the format of a file."""
 
-import io
 import json
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from db.record import TraceRecord
 from fewshot_library.formats import SHOWHOW, detect, read_traces
 from fewshot_library.formats.format import FormatError
+from tests.fewshot_library.traces import export
 
 
 def test_a_file_of_no_known_format_is_refused_with_those_that_are_known(tmp_path):
@@ -76,8 +76,6 @@ def test_whatever_stands_in_a_file_is_refused_or_becomes_a_trace_that_can_be_kep
         event("the file is refused")
         return
     event(f"{len(records)} kept")
-    stream = io.StringIO()
-    SHOWHOW.write(records, stream)
-    own.write_text(stream.getvalue(), encoding="utf-8")
+    export(SHOWHOW, records, own)
     # Showhow's own reader checks each value for what a database keeps.
     assert list(SHOWHOW.read(own)) == records

@@ -1,6 +1,5 @@
 """HumanIQ's published files, and our traces in their form."""
 
-import io
 import json
 from collections import Counter
 
@@ -12,8 +11,9 @@ from db.models import Judgement, Project, Question, Step, Trace
 from db.record import TraceRecord
 from fewshot_library.formats import detect, read_traces
 from fewshot_library.formats.format import FormatError, Remark
-from fewshot_library.formats.humaniq import HUMANIQ, read, write
+from fewshot_library.formats.humaniq import HUMANIQ, read
 from fewshot_library.formats.humaniq_tools import to_ours, to_theirs
+from tests.fewshot_library.traces import export
 
 LIBRARIES = [
     "mintaka.json",
@@ -43,10 +43,7 @@ def traces(path):
 
 def exported(records, tmp_path):
     path = tmp_path / "exported.json"
-    stream = io.StringIO()
-    losses = write(records, stream)
-    path.write_text(stream.getvalue(), encoding="utf-8")
-    return path, losses
+    return path, export(HUMANIQ, records, path)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -165,6 +162,7 @@ def test_our_traces_leave_with_a_list_of_what_is_lost_and_come_back_with_the_res
             "a judgement": 1,
             "who recorded it": 1,
             "the project's name": 1,
+            "the project's world": 1,
             "when a trace was recorded": 1,
             "when a step was run": 5,
         }

@@ -1,10 +1,9 @@
 """Showhow's own files: nothing is lost, and what is broken is refused with its line."""
 
-import io
 import json
 import random
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,123 +14,22 @@ from hypothesis import strategies as st
 
 from db.database import Database, StoreError
 from db.merge import merge, same
-from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.models import User
 from db.reading import all_traces
 from db.record import TraceRecord
 from db.schema import upgrade
 from fewshot_library.formats import detect, read_traces
 from fewshot_library.formats.format import FormatError
-from fewshot_library.formats.showhow import read, write
-
-TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=30) | st.sampled_from(
-    ["👩‍👩‍👧‍👦", "Observation: x\nThought:", '"\\"', "\u2028\r\n\t ", "{{}}", "שלום", "'; DROP TABLE step; --"]
-)
-FLOATS = st.floats(allow_nan=False, allow_infinity=False)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | FLOATS | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=10,
-)
-OBJECTS = st.dictionaries(TEXT, JSON, max_size=3)
-MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds are naive
-MAYBE_TEXT = st.none() | TEXT
-SECONDS = st.none() | st.floats(0, 1e6)
-
-
-@st.composite
-def steps_of(draw: Any, trace_id: Any, positions: list[int], *, removed: bool) -> list[Step]:
-    return [
-        Step(
-            trace_id=trace_id,
-            position=position,
-            thought=draw(TEXT),
-            tool=draw(MAYBE_TEXT),
-            arguments=draw(OBJECTS),
-            origins={"a": draw(st.sampled_from([{"from": "typed"}, {"from": "question", "start": 0, "end": 2}]))},
-            observation=draw(MAYBE_TEXT),
-            data=draw(st.none() | OBJECTS),
-            error=draw(MAYBE_TEXT),
-            rating=draw(st.none() | st.integers(1, 5)),
-            latency=draw(SECONDS),
-            started_at=draw(MOMENTS),
-            finished_at=draw(st.none() | MOMENTS),
-            removed_at=draw(MOMENTS) if removed else None,
-            version=draw(st.integers(1, 99)),
-        )
-        for position in positions
-    ]
-
-
-@st.composite
-def records(draw: Any) -> TraceRecord:
-    """Any trace that a store could hold."""
-    ada, ben = User(name="ada"), User(name="ben " + draw(TEXT))
-    project = Project(name=draw(TEXT), world=draw(TEXT), guidelines=draw(TEXT), tools=draw(st.lists(TEXT, max_size=2)))
-    question = Question(
-        project_id=project.id,
-        position=draw(st.integers(1, 999)),
-        text=draw(TEXT),
-        kind=draw(MAYBE_TEXT),
-        gold_answers=draw(st.lists(OBJECTS, max_size=2)),
-        details=draw(OBJECTS),
-    )
-    run = draw(st.none() | st.builds(Run, name=TEXT, reasoner=TEXT, world=TEXT, configuration=OBJECTS))
-    trace = Trace(
-        question_id=question.id,
-        author_id=None if run else ada.id,
-        run_id=run.id if run else None,
-        status=draw(st.sampled_from(["draft", "submitted", "approved", "rejected", "failed"])),
-        final_answer=draw(MAYBE_TEXT),
-        final_thought=draw(MAYBE_TEXT),
-        parent_id=draw(st.none() | st.uuids()),
-        started_at=draw(MOMENTS),
-        submitted_at=draw(st.none() | MOMENTS),
-        active_seconds=draw(SECONDS),
-        configuration=draw(OBJECTS),
-        version=draw(st.integers(1, 999)),
-    )
-    steps = draw(steps_of(trace.id, list(range(1, draw(st.integers(0, 3)) + 1)), removed=False))
-    removed = draw(steps_of(trace.id, [len(steps) + 1] * draw(st.integers(0, 1)), removed=True))
-    edits = [
-        Edit(
-            trace_id=trace.id,
-            action="thought",
-            before=draw(OBJECTS),
-            step_id=step.id,
-            editor_id=ben.id,
-            at=draw(MOMENTS),
-        )
-        for step in steps[:1]
-    ]
-    judgements = [
-        Judgement(trace_id=trace.id, aspect="approval", value="approved", judge_id=ben.id, comment=draw(TEXT))
-    ]
-    people = {ada.id: ada.name, ben.id: ben.name}
-    return TraceRecord(project, question, trace, steps, removed, edits, judgements, run, people)
+from fewshot_library.formats.showhow import SHOWHOW, read
+from tests.fewshot_library.traces import export, plain_trace, records
 
 
 def written(*given_records: TraceRecord) -> str:
-    stream = io.StringIO()
-    losses = write(given_records, stream)
-    assert (losses.written, losses.told()) == (len(given_records), [])
-    return stream.getvalue()
-
-
-def plain_trace(thought: str = "look") -> TraceRecord:
-    project = Project(name="p", world="w")
-    question = Question(project_id=project.id, position=1, text="who?")
-    ada = User(name="ada")
-    trace = Trace(question_id=question.id, author_id=ada.id, status="approved", final_answer="Ada")
-    step = Step(
-        trace_id=trace.id,
-        position=1,
-        thought=thought,
-        tool="read",
-        arguments={"title": "x"},
-        finished_at=trace.started_at,
-    )
-    edit = Edit(trace_id=trace.id, action="rating", before={"rating": 1}, step_id=step.id, editor_id=ada.id)
-    return TraceRecord(project, question, trace, [step], edits=[edit], people={ada.id: "ada"})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "written.jsonl"
+        losses = export(SHOWHOW, given_records, path)
+        assert (losses.written, losses.told()) == (len(given_records), [])
+        return path.read_text(encoding="utf-8")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -178,8 +76,8 @@ def carried(folder: Path, name: str, source: Path) -> Path:
         for record in read_traces(source, "showhow"):
             assert merge(session, record) == "added"
     path = folder / f"{name}.jsonl"
-    with store.read() as session, path.open("w", encoding="utf-8") as stream:
-        write(all_traces(session), stream)
+    with store.read() as session:
+        export(SHOWHOW, all_traces(session), path)
     store.close()
     return path
 
@@ -207,8 +105,8 @@ def test_a_part_of_a_store_is_exported_as_the_same_bytes_where_only_that_part_is
     store = new_store(tmp_path / "whole.db")
     with store.begin() as session:
         assert [merge(session, record) for record in (waiting, approved)] == ["added", "added"]
-    with store.read() as session, (tmp_path / "part.jsonl").open("w", encoding="utf-8") as stream:
-        write(all_traces(session, status="approved"), stream)
+    with store.read() as session:
+        export(SHOWHOW, all_traces(session, status="approved"), tmp_path / "part.jsonl")
     store.close()
     part = tmp_path / "part.jsonl"
     assert carried(tmp_path, "elsewhere", part).read_bytes() == part.read_bytes()

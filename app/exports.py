@@ -1,0 +1,42 @@
+"""Traces on their way out of the store, with the tools that there are here."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from db.database import Missing
+from db.reading import open_trace
+from db.record import TraceRecord
+from fewshot_library.formats.export import Export
+from tools.registry import TOOLS, offered
+from tools.tool import Tool
+
+
+def export_of(session: Any, records: Iterable[TraceRecord]) -> Export:
+    """These traces of the store, ready for any format."""
+    return Export(
+        records,
+        tools={name: _definition(tool) for name, tool in TOOLS.items()},
+        offered=tuple(tool.name for tool in offered(None)),
+        find=partial(_found, session),
+    )
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    """The tool as chat models take it."""
+    schema = tool.schema.model_json_schema()
+    # Pydantic names everything a second time.
+    properties = {name: {k: v for k, v in told.items() if k != "title"} for name, told in schema["properties"].items()}
+    parameters = {k: v for k, v in schema.items() if k != "title"} | {"properties": properties}
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
+    }
+
+
+def _found(session: Any, key: UUID) -> TraceRecord | None:
+    try:
+        return open_trace(session, key)
+    except Missing:
+        return None

@@ -1,0 +1,53 @@
+"""What of a trace a format has no place for."""
+
+from collections.abc import Collection, Iterator
+
+from db.record import TraceRecord
+
+PROJECT = ("world", "guidelines", "tools")
+QUESTION = ("source_id", "dataset", "split", "kind", "gold_answers", "decomposition", "details")
+TRACE = (
+    *("answer_text", "answer_graph", "answer_model", "final_answer", "final_thought"),
+    *("wall_seconds", "active_seconds", "parent_id", "cost", "run_id", "submitted_at"),
+)
+STEP = ("thought", "observation", "origins", "data", "error", "rating", "latency", "wall_seconds", "active_seconds")
+
+
+def dropped(record: TraceRecord, kept: Collection[str]) -> Iterator[str]:
+    """Each thing that is there and not `kept`, in words for people; what is kept is named as "trace.final_thought"."""
+    for names, noun, its in (
+        (PROJECT, record.project, "project"),
+        (QUESTION, record.question, "question"),
+        (TRACE, record.trace, "trace"),
+        *((STEP, step, "step") for step in record.steps),
+    ):
+        for name in names:
+            if getattr(noun, name) not in (None, "", {}, []) and f"{its}.{name}" not in kept:
+                yield f"a {its}'s {name}"
+    yield from _always(record, kept)
+    yield from ["an undone step"] * len(record.removed)
+    yield from ["an edit"] * len(record.edits)
+    yield from ["a judgement"] * len(record.judgements)
+
+
+def _always(record: TraceRecord, kept: Collection[str]) -> Iterator[str]:
+    """What every trace has."""
+    if "project.name" not in kept:
+        yield "the project's name"
+    if record.author is not None and "trace.author" not in kept:
+        yield "who recorded it"
+    for name in ("id", "reasoner", "status", "started_at"):
+        if f"trace.{name}" not in kept:
+            yield f"a trace's {name}"
+    if "trace.configuration" not in kept:
+        # The definitions of a foreign trace's tools are written among the tools.
+        yield from (
+            f"a trace's configuration: {name}" for name in sorted(record.trace.configuration.keys() - {"tools"})
+        )
+    for step in record.steps:
+        if "step.started_at" not in kept:
+            yield "a step's started_at"
+        if step.parent_id is not None and "step.parent_id" not in kept:
+            yield "a step's parent_id"
+        if step.tool is None and step.arguments and "step.input" not in kept:
+            yield "the arguments of a step without a tool"
