@@ -156,7 +156,7 @@ class Universe:
     def load(cls, file: Path) -> "Universe":
         """The universe of a file; WorldError when there is none or it is damaged."""
         try:
-            with np.load(file) as found:
+            with file.open("rb") as opened, np.load(opened) as found:
                 universe = cls._of_arrays({name: found[name] for name in found.files})
             _check_ranges(universe)
         except _DAMAGED as broken:
@@ -189,7 +189,7 @@ class Told:
     def load(cls, file: Path) -> "Told":
         """The masks of a file; WorldError when there is none or it is damaged."""
         try:
-            with np.load(file) as found:
+            with file.open("rb") as opened, np.load(opened) as found:
                 masks = {name: found[name] for name in FACTS}
                 return cls(masks, found["friends"])
         except _DAMAGED as broken:
