@@ -34,7 +34,7 @@ def show_stages() -> Callable[[Progress], None]:
 def said(progress: Progress) -> str:
     """The stage in a line, with its rate and an estimate."""
     if progress.over:
-        return f"{progress.stage}: {progress.done:,} in {progress.seconds:.1f} s"
+        return f"{progress.stage}: {progress.done:,} in {progress.seconds:.2f} s"
     total = f" of {progress.total:,}" if progress.total else ""
     rate = f", {progress.rate:,.0f} a second" if progress.done else ""
     left = f", {progress.left:,.0f} s left" if progress.left is not None else ""

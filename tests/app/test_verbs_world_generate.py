@@ -71,7 +71,7 @@ def test_every_stage_is_told_in_a_line_and_the_result_alone_is_on_stdout(tmp_pat
     about = json.loads(told)
     assert (about["people"], about["name"]) == (40, "kin")
     assert [line.partition(":")[0] for line in stages.splitlines()][:2] == ["people", "articles"]
-    assert all(re.fullmatch(r"\w+: [\d,]+ in \d+\.\d s", line) for line in stages.splitlines())
+    assert all(re.fullmatch(r"\w+: [\d,]+ in \d+\.\d\d s", line) for line in stages.splitlines())
 
 
 @pytest.mark.parametrize(
