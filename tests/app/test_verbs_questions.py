@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from worlds.generator import build_generated, generate
+from worlds.generator.build import generate_world
+from worlds.universe.options import Options
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 GOOD = {"question": "Who is the mother of Ada Reed?", "answers": ["Eva Reed"], "id": "1"}
@@ -17,7 +18,7 @@ GOOD = {"question": "Who is the mother of Ada Reed?", "answers": ["Eva Reed"], "
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home with the world `small`."""
-    build_generated(tmp_path / "worlds", "small", generate(10, 1), {}, replace=False)
+    generate_world(tmp_path / "worlds", "small", Options(people=10, seed=1, depth=2, per_template=1))
     return tmp_path
 
 
