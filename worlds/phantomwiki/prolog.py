@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.|"")*)"|([A-Za-z_]\w*)|(\d+)|([(),]))', re.DOTALL)
+# Possessive, so that a text without its last quote is not tried in all the ways that its escapes could be read.
+_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\x[0-9a-fA-F]+\\|\\.|"")*+)"|([A-Za-z_]\w*)|(\d+)|([(),]))', re.DOTALL)
 _ESCAPE = re.compile(r'\\x([0-9a-fA-F]+)\\|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)|""', re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'", "`": "`"}
 _DEEPEST = 20

@@ -64,7 +64,7 @@ def check_articles(folder: Path, universe: Universe, told: Told, options: Option
     for article in articles(known, Items(known), options):
         count += 1
         _compare_article(check, text, article)
-    check.compare("number of articles", len(text), count)
+    check.require("number of articles", len(text), count)
     return check
 
 
@@ -90,7 +90,7 @@ def check_pages(folder: Path, universe: Universe, told: Told, options: Options) 
     if not made and not (folder / WEB).is_dir():
         return check
     web = EmbeddedWeb(folder / WEB)
-    check.compare("number of pages", len(web), len(made))
+    check.require("number of pages", len(web), len(made))
     for marked in made:
         check.compare_each(marked.page.address, _said(web, marked), marked.page.sentences)
     stated = [row for _, row in json_objects(folder / PAGES)]

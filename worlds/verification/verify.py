@@ -75,7 +75,9 @@ def verify(worlds: Path, name: str, progress: Callable[[str], None]) -> Verifica
 def _checks(folder: Path, about: dict[str, Any]) -> Iterator[Check]:
     universe = Universe.load(folder / UNIVERSE)
     rows = question_rows(folder)
-    yield check_answers(rows, universe)
+    answers = check_answers(rows, universe)
+    answers.require("number of questions", about.get("questions", 0), len(rows))
+    yield answers
     if about.get("format") == FORMAT:
         yield from _of_an_instance(folder, rows, Values(universe))
         yield check_graph(folder, universe)
