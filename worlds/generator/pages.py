@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from worlds.generator.items import Items
-from worlds.generator.phrasings import FEMALE, GONE, SHAPES, VOWEL, takes_an, web
+from worlds.generator.phrasings import FEMALE, SHAPES, VOWEL, takes_an, web
 from worlds.generator.sites import Lines, Rows, Site, Web
 from worlds.generator.split import parse_split
 from worlds.questions.evaluate import KIND_OF_FACT
@@ -127,7 +127,7 @@ class _Writer:
     def pages(self, site: Site, number: int) -> Iterator[MarkedPage]:
         """The pages of a site; its number draws the phrasings."""
         kinds = [lines.kind for lines in site.lines]
-        formats = [web()[kind].formats for kind in kinds]
+        formats = [web(then=lines.then)[lines.kind].formats for lines in site.lines]
         called = [self._called[kind] for kind in kinds]
         for count, (part, rows) in enumerate(_parts(self._table(site.lines, number))):
             _, first, group, _, _, _ = rows[0]
@@ -140,10 +140,10 @@ class _Writer:
         stream = np.random.PCG64(np.random.SeedSequence(self._options.seed, spawn_key=(_STREAM, number)))
         tables = []
         for place, each in enumerate(lines):
-            phrasings, people = web()[each.kind], each.people
+            phrasings, people = web(then=each.then)[each.kind], each.people
             picks = (stream.random_raw(len(people)) >> np.uint64(32)).astype(np.int64)
             ways = picks * (not self._options.plain) % phrasings.one
-            forms = ways * SHAPES + self._universe.female[people] * FEMALE + each.gone * GONE
+            forms = ways * SHAPES + self._universe.female[people] * FEMALE
             if each.kind == "job":
                 forms += self._vowels[each.values] * VOWEL
             tables.append(np.stack((np.full(len(people), place), people, each.groups, each.values, forms, each.days)))

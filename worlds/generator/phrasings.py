@@ -66,7 +66,7 @@ def manner(*, plain: bool) -> Manner:
     told = _read("plain" if plain else "prose")
     return Manner(
         sections=tuple((heading, tuple(kinds)) for heading, *kinds in told["sections"]),
-        phrasings={kind: _fitted(kind, told) for kind in told["one"]},
+        phrasings={kind: _fitted(ways, told["many"].get(kind, ())) for kind, ways in told["one"].items()},
         days=told["date"],
         subject=told["subject"],
         last=told["last"],
@@ -75,10 +75,10 @@ def manner(*, plain: bool) -> Manner:
 
 
 @cache
-def web() -> Mapping[str, Phrasings]:
-    """What web pages say."""
-    told = _read("web")
-    return {kind: _fitted(kind, told) for kind in told["one"]}
+def web(*, then: bool) -> Mapping[str, Phrasings]:
+    """What web pages say now, or what old ones said of the living then."""
+    said = _read("web")["then" if then else "now"]
+    return {kind: _fitted(ways, ()) for kind, ways in said.items()}
 
 
 def takes_an(word: str) -> bool:
@@ -94,11 +94,11 @@ def _read(table: str) -> dict[str, Any]:
     return told
 
 
-def _fitted(kind: str, told: Mapping[str, Any]) -> Phrasings:
-    one, many = told["one"][kind], told.get("many", {}).get(kind, [])
+def _fitted(one: Sequence[str], many: Sequence[str]) -> Phrasings:
     formats = tuple(
         phrasing.format_map(_words(female=female, gone=gone, vowel=vowel))
-        for phrasing, female, gone, vowel in product((*one, *many), *[(False, True)] * 3)
+        for phrasing in (*one, *many)
+        for female, gone, vowel in product((False, True), repeat=3)
     )
     return Phrasings(formats, len(one), len(many))
 

@@ -43,8 +43,8 @@ class Lines:
     groups: Rows
     days: Rows
     """The page is of this day or later."""
-    gone: npt.NDArray[np.bool_]
-    """Whether it is said in the past."""
+    then: bool = False
+    """Whether a page of the time says it."""
     why: str = ""
     """Why it is not true; empty for what is."""
 
@@ -91,8 +91,7 @@ class Web:
         fits = _new_year(years) >= self._universe.birth[stale] + _GROWN_UP
         stale, years = stale[fits], years[fits]
         stated = self._another(fact, stale, chance)
-        then = _past(fact, stale, stated, _new_year(years), OUT_OF_DATE)
-        old = _grouped(then, stated * _YEARS + years)
+        old = Lines(fact, stale, stated, stated * _YEARS + years, _new_year(years), then=True, why=OUT_OF_DATE)
 
         def titled(group: int, _: int) -> str:
             thing, year = divmod(group, _YEARS)
@@ -108,7 +107,7 @@ class Web:
             values, town = self._value(fact, people), self._value(place, people)
             town = np.where(town > NONE, town, below(chance, len(towns), len(people)))
             groups, days = town * _YEARS + _year(values), np.minimum(values + 3, self._universe.today)
-            lines.append(Lines(fact, people, values, groups, days, np.ones(len(people), np.bool_)))
+            lines.append(Lines(fact, people, values, groups, days))
 
         def titled(group: int, _: int) -> str:
             return f"{towns[group // _YEARS]} Courier, notices of {group % _YEARS}"
@@ -130,7 +129,7 @@ class Web:
     def _circles(self) -> Site:
         """Who is friends with whom."""
         people, friends = self._web.friends.pairs.T.astype(np.int64)
-        lines = Lines("friend", people, friends, people // _ALBUM, self._now[people], self._gone(people))
+        lines = Lines("friend", people, friends, people // _ALBUM, self._now[people])
         names = self._universe.names
         return Site("friends", (lines,), lambda _, first: f"Circle of friends: {names[first]} and others")
 
@@ -150,10 +149,11 @@ class Web:
                 changed = (chance.random(len(old)) < 0.5) & (getattr(universe, fact)[old] > NONE)
                 people = old[changed]
                 stated = self._another(fact, people, chance)
-                lines.append(_past(fact, people, stated, days[changed], OUT_OF_DATE))
+                lines.append(Lines(fact, people, stated, people, days[changed], then=True, why=OUT_OF_DATE))
                 then &= ~changed
             if fact != "death":
-                lines.append(_past(fact, old[then], self._value(fact, old[then]), days[then]))
+                people = old[then]
+                lines.append(Lines(fact, people, self._value(fact, people), people, days[then], then=True))
         titles = universe.titles
         return Site("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
 
@@ -169,8 +169,7 @@ class Web:
         days = np.full(len(people), universe.today - _LATELY, np.int64)
         stated = {"birth": birth, "death": death}
         stated |= {fact: self._another(fact, people, chance) for fact in ("job", "residence")}
-        gone = np.ones(len(people), np.bool_)
-        lines = [Lines(fact, people, values, people, days, gone, NAMESAKE) for fact, values in stated.items()]
+        lines = [Lines(fact, people, values, people, days, why=NAMESAKE) for fact, values in stated.items()]
         years = dict(zip(people.tolist(), zip(_year(birth).tolist(), _year(death).tolist(), strict=True), strict=True))
 
         def titled(_: int, first: int) -> str:
@@ -192,13 +191,9 @@ class Web:
         values: Rows = getattr(self._web, fact)[people].astype(np.int64)
         return values
 
-    def _gone(self, people: Rows) -> npt.NDArray[np.bool_]:
-        gone: npt.NDArray[np.bool_] = self._web.death[people] > NONE
-        return gone
-
     def _true(self, fact: str, people: Rows, groups: Rows) -> Lines:
         """What the web tells, said now."""
-        return Lines(fact, people, self._value(fact, people), groups, self._now[people], self._gone(people))
+        return Lines(fact, people, self._value(fact, people), groups, self._now[people])
 
     def _once(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
         """Those who had been grown up for a while, each with a day of that time, a year ago or longer."""
@@ -218,15 +213,6 @@ class Web:
         ]
         found: Rows = (getattr(universe, fact)[people] + 1 + below(chance, count - 1, len(people))) % count
         return found
-
-
-def _past(fact: str, people: Rows, values: Rows, days: Rows, why: str = "") -> Lines:
-    """What a page of that day says of somebody who lived then, on a page of their own."""
-    return Lines(fact, people, values, people, days, np.zeros(len(people), np.bool_), why)
-
-
-def _grouped(lines: Lines, groups: Rows) -> Lines:
-    return Lines(lines.kind, lines.people, lines.values, groups, lines.days, lines.gone, lines.why)
 
 
 def _year(days: Rows) -> Rows:

@@ -11,7 +11,8 @@ from worlds.generator.prose import KINDS
 ALL = {
     **{("prose", kind): each for kind, each in manner(plain=False).phrasings.items()},
     **{("plain", kind): each for kind, each in manner(plain=True).phrasings.items()},
-    **{("web", kind): each for kind, each in web().items()},
+    **{("now", kind): each for kind, each in web(then=False).items()},
+    **{("then", kind): each for kind, each in web(then=True).items()},
 }
 
 
