@@ -51,18 +51,16 @@ def _over(job: Job) -> None:
         name, took = plain(job.world), _clock(job.seconds)
         if job.state == "done":
             st.markdown(f":material/check: **{name}** is there, after {took}.", width="stretch")
-            st.button("Open", key=f"see_{job.world}", type="primary", on_click=_open, args=(job,))
+            if st.button("Open", key=f"see_{job.world}", type="primary"):
+                jobs().dismiss(job)
+                go_to_world(job.world)
+                st.rerun()
         elif job.state == "stopped":
             st.markdown(f":material/stop: **{name}** was stopped after {took}; nothing of it is left.", width="stretch")
         else:
             why = plain(job.said or "the process ended without a word")
             st.markdown(f":red[:material/error:] **{name}** was not made: {why}", width="stretch")
         st.button("Dismiss", key=f"dismiss_{job.world}", on_click=jobs().dismiss, args=(job,), type="tertiary")
-
-
-def _open(job: Job) -> None:
-    jobs().dismiss(job)
-    go_to_world(job.world)
 
 
 def _clock(seconds: float) -> str:

@@ -1,0 +1,64 @@
+"""What a person does on the Worlds page."""
+
+from urllib.parse import urlencode
+
+from playwright.sync_api import Locator, Page, expect
+
+PATIENCE = 20_000
+
+
+class Visitor:
+    """A person with a browser on the Worlds page; every act waits until the page is drawn."""
+
+    def __init__(self, page: Page, url: str, name: str) -> None:
+        self.page, self._url, self._name = page, url, name
+        page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+
+    def look(self, world: str = "", **place: str) -> None:
+        """Open the page on a world, at a view and a place of it."""
+        wanted = {"you": self._name, **({"world": world} if world else {}), **place}
+        self.page.goto(f"{self._url}/worlds?{urlencode(wanted)}")
+        self.page.wait_for_selector(".st-key-masthead")
+        self.page.wait_for_load_state("networkidle")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the page is drawn and nothing runs."""
+        expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible()
+        self.page.evaluate("() => new Promise(done => requestIdleCallback(() => setTimeout(done, 250)))")
+
+    def press(self, key: str) -> None:
+        """Press a key of the sheet."""
+        self.page.keyboard.press(key)
+        self.settle()
+
+    def click(self, name: str) -> None:
+        """Press the button of that name."""
+        self.page.get_by_role("button", name=name).first.click()
+        self.settle()
+
+    def choose(self, option: str) -> None:
+        """Choose one of a few options that stand side by side."""
+        self.page.get_by_test_id("stButtonGroup").get_by_text(option, exact=True).click()
+        self.settle()
+
+    @property
+    def dialog(self) -> Locator:
+        """The open form."""
+        return self.page.get_by_role("dialog")
+
+    def fill(self, label: str, text: str) -> None:
+        """Type into a field, of the open form if there is one, and leave it."""
+        where = self.dialog if self.dialog.count() else self.page
+        field = where.get_by_label(label, exact=True)
+        field.fill(text)
+        field.press("Tab")
+        self.settle()
+
+    def ask(self, sparql: str) -> None:
+        """Run a query in the console."""
+        self.page.get_by_label("SPARQL").fill(sparql)
+        self.page.keyboard.press("Control+Enter")
+        self.page.wait_for_timeout(300)
+        self.settle()
