@@ -20,7 +20,7 @@ from worlds.questions.expressions import (
     Related,
     Same,
 )
-from worlds.universe.relations import distinct, related, relation
+from worlds.universe.relations import SIDE, distinct, frontiers, related, relation
 from worlds.universe.universe import NONE, WITHHELD, Ids, Universe
 
 KIND_OF_FACT = {
@@ -82,7 +82,14 @@ class Evaluation:
 
     @_evaluate.register
     def _(self, expression: Related) -> tuple[str, Ids]:
-        return "person", related(self._universe, relation(expression.relation), self._people(expression.of))
+        asked, people = relation(expression.relation), self._people(expression.of)
+        reached = frontiers(self._universe, asked, people)
+        if SIDE in asked.steps:
+            # A sibling is found by way of the parents, of whom one step alone would leave no record.
+            heads = [people, *reached][asked.steps.index(SIDE)]
+            self.stages += [("person", self._universe.father[heads]), ("person", self._universe.mother[heads])]
+        self.stages += [("person", found) for found in reached[:-1]]
+        return "person", reached[-1]
 
     @_evaluate.register
     def _(self, only: Only) -> tuple[str, Ids]:

@@ -92,12 +92,18 @@ def relation(name: str) -> Relation:
 
 def related(universe: Universe, relation: Relation, people: Ids) -> Ids:
     """Everybody who is that relation of any of the people, each once, ascending."""
-    found = people
+    return frontiers(universe, relation, people)[-1]
+
+
+def frontiers(universe: Universe, relation: Relation, people: Ids) -> list[Ids]:
+    """Whom each step of the relation reaches, and last who of them have its gender; each once, ascending."""
+    found = [people]
     for step in relation.steps:
-        found = _STEPS[step](universe, found)
-    if relation.women is not None and len(found):
-        found = found[universe.female[found] == relation.women]
-    return distinct(found)
+        found.append(_STEPS[step](universe, found[-1]))
+    if relation.women is not None:
+        reached = found[-1]
+        found.append(reached[universe.female[reached] == relation.women])
+    return found[1:]
 
 
 def sibling_pairs(universe: Universe, people: Ids) -> tuple[Rows, Rows]:
@@ -130,7 +136,7 @@ def _parents(universe: Universe, people: Ids) -> Ids:
 
 
 def _children(universe: Universe, people: Ids) -> Ids:
-    return universe.children.of(people)
+    return distinct(universe.children.of(people))
 
 
 def _siblings(universe: Universe, people: Ids) -> Ids:
@@ -148,7 +154,7 @@ def _siblings(universe: Universe, people: Ids) -> Ids:
 
 def _spouses(universe: Universe, people: Ids) -> Ids:
     found = universe.spouse[people]
-    return found[found > NONE]
+    return distinct(found[found > NONE])
 
 
 def _friends(universe: Universe, people: Ids) -> Ids:
