@@ -10,11 +10,17 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.worlds.generator.reader import WEB, Reading, read
 from tests.worlds.generator.told import SPLITS, Fact, friendships, made, numbers, words
+from tests.worlds.universe.drawn import options
 from worlds.generator.items import Items
 from worlds.generator.pages import MarkedPage, pages
+from worlds.generator.split import parse_split, tell
+from worlds.universe.make import make_universe
+from worlds.universe.options import Options
 from worlds.universe.universe import Told, Universe
 from worlds.web import EmbeddedWeb, WebWriter
 
@@ -30,8 +36,8 @@ def written(seed: int, split: str = "everywhere", by: str = "both") -> list[Mark
 @cache
 def crowd() -> tuple[Universe, Told, list[MarkedPage]]:
     """A universe large enough for what is rare, all of it on the web."""
-    universe, told, options = made(4, "web=100", people=1500)
-    return universe, told, list(pages(universe, told, options))
+    universe, told, asked = made(4, "web=100", people=1500)
+    return universe, told, list(pages(universe, told, asked))
 
 
 def title(universe: Universe, called: str) -> str:
@@ -85,6 +91,20 @@ def test_what_is_not_marked_is_exactly_what_the_web_is_told(seed: int, split: st
     expected |= {(town, "region", places.regions[places.region[n]]) for n, town in enumerate(places.towns)}
     expected |= {(region, "country", places.countries[places.country[n]]) for n, region in enumerate(places.regions)}
     assert sorted_out(seed, split, by)[0] == expected
+
+
+@settings(max_examples=40)
+@given(options(most=60), st.sampled_from(WITH_PAGES))
+def test_pages_of_any_world_are_read(drawn: Options, split: tuple[str, str]):
+    universe = make_universe(drawn)
+    told = tell(universe, parse_split(*split), drawn.seed)
+    true = 0
+    for page in pages(universe, told, replace(drawn, split=split[0], split_by=split[1])):
+        said = [read(sentence, WEB) for sentence in page.page.sentences]
+        assert len({mark.sentence for mark in page.marks}) == len(page.marks) < len(said)
+        if not page.id.startswith(("gazetteer", "fans")):
+            true += sum(1 + (each.kind == "spouse") for each in said[:-1]) - len(page.marks)
+    assert true == len(list(numbers(universe, told, "web"))) + len(list(friendships(universe, told, "web")))
 
 
 @pytest.mark.parametrize(("split", "by"), WITH_PAGES)
@@ -167,8 +187,8 @@ def test_every_phrasing_is_used():
 
 
 def test_plain_pages_tell_the_same_in_one_way():
-    universe, told, options = made(1)
-    plain = list(pages(universe, told, replace(options, plain=True)))
+    universe, told, asked = made(1)
+    plain = list(pages(universe, told, replace(asked, plain=True)))
     ways = set()
     for one, other in zip(plain, written(1), strict=True):
         assert (one.id, one.page.title, one.date, one.marks) == (other.id, other.page.title, other.date, other.marks)

@@ -10,16 +10,22 @@ from hashlib import sha256
 from itertools import pairwise, permutations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.worlds.generator.reader import PLAIN, PROSE, Reading, read
 from tests.worlds.generator.told import SPLITS, friendships, made, numbers, words
+from tests.worlds.universe.drawn import options
 from worlds.generator.items import Items
 from worlds.generator.prose import articles, people_articles, place_articles
+from worlds.generator.split import parse_split, tell
 from worlds.phantomwiki.articles import article_text, read_sentence, read_sentences
 from worlds.source import Article
+from worlds.universe.make import make_universe
+from worlds.universe.options import Options
+from worlds.universe.relations import RELATIONS, related
 from worlds.universe.universe import TEXT, Told, Universe
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,9 +39,9 @@ print(digest(5, "text=34,graph=33,web=33", "both"))
 
 @cache
 def written(seed: int, split: str = "everywhere", by: str = "both", *, plain: bool = False) -> list[Article]:
-    universe, told, options = made(seed, split, by)
+    universe, told, asked = made(seed, split, by)
     text = universe.told_by(told, TEXT)
-    return list(articles(text, Items(text), replace(options, plain=plain)))
+    return list(articles(text, Items(text), replace(asked, plain=plain)))
 
 
 def digest(seed: int, split: str, by: str) -> str:
@@ -79,6 +85,29 @@ def test_articles_read_back_give_exactly_what_the_text_is_told(seed: int, split:
         assert Counter((each.kind, value) for each in readings(article, plain=plain) for value in each.values) == facts
         assert article.title == universe.titles[row]
         assert article.entity == f"Q{1_000_000_000 + row}"
+
+
+@settings(max_examples=40)
+@given(options(most=60), st.sampled_from(SPLITS), st.booleans())
+def test_articles_of_any_world_read_back(drawn: Options, split: tuple[str, str], plain: bool):  # noqa: FBT001 - drawn
+    universe = make_universe(drawn)
+    told = tell(universe, parse_split(*split), drawn.seed)
+    text = universe.told_by(told, TEXT)
+    found = people_articles(text, Items(text), replace(drawn, plain=plain), range(len(universe)))
+    for article, facts in zip(found, expected(universe, told), strict=True):
+        said = (each for each in readings(article, plain=plain) if each.kind != "gender")
+        assert Counter((each.kind, value) for each in said for value in each.values) == facts
+
+
+@pytest.mark.parametrize(("split", "by"), SPLITS)
+def test_articles_say_of_relatives_what_an_evaluation_over_the_text_alone_finds(split: str, by: str):
+    universe, told, _ = made(3, split, by)
+    text = universe.told_by(told, TEXT)
+    for row, article in enumerate(written(3, split, by)[: len(universe)]):
+        said = {(each.kind, value) for each in readings(article, plain=False) for value in each.values}
+        for name in ("father", "mother", "sister", "brother", "husband", "wife", "daughter", "son", "friend"):
+            found = related(text, RELATIONS[name], np.array([row], np.int32))
+            assert {value for kind, value in said if kind == name} == {universe.titles[who] for who in found}
 
 
 @pytest.mark.parametrize(("split", "by"), SPLITS)
@@ -160,11 +189,11 @@ def test_places_say_where_they_lie():
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 150), max_size=6), st.booleans())
 def test_where_the_work_is_cut_changes_nothing(cuts: list[int], plain: bool):  # noqa: FBT001 - drawn
-    universe, told, options = made(2, "text=34,graph=33,web=33")
-    text, options = universe.told_by(told, TEXT), replace(options, plain=plain)
+    universe, told, asked = made(2, "text=34,graph=33,web=33")
+    text, asked = universe.told_by(told, TEXT), replace(asked, plain=plain)
     ends = [0, *sorted(cuts), len(universe)]
     ranges = [range(start, stop) for start, stop in pairwise(ends)]
-    found = [article for rows in ranges for article in people_articles(text, Items(text), options, rows)]
+    found = [article for rows in ranges for article in people_articles(text, Items(text), asked, rows)]
     assert found == written(2, "text=34,graph=33,web=33", plain=plain)[: len(universe)]
 
 
@@ -184,9 +213,9 @@ def test_a_fact_is_said_alike_whatever_else_is_told():
 
 
 def test_other_seeds_say_it_otherwise():
-    universe, _, options = made(1)
+    universe, _, asked = made(1)
     one, other = (
-        list(people_articles(universe, Items(universe), replace(options, seed=seed), range(150))) for seed in (1, 2)
+        list(people_articles(universe, Items(universe), replace(asked, seed=seed), range(150))) for seed in (1, 2)
     )
     assert one != other
 
