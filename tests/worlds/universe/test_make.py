@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from tests.worlds.universe.drawn import digest, options
 from tests.worlds.universe.recheck import broken
 from worlds.folder import WorldError
+from worlds.phantomwiki.facts import read_facts
 from worlds.universe.constraints import violations
 from worlds.universe.make import known, make_universe
 from worlds.universe.options import Options
+from worlds.universe.relations import RELATIONS, related
+from worlds.universe.universe import Universe
 
 SMALL = Options(people=300, seed=7, collisions=0.1)
 LARGE = Options(people=20_000, seed=8)
+FAMILY = "sibling child grandchild cousin great_grandparent great_aunt niece mother_in_law female_second_cousin".split()
 GOLDEN = {
     SMALL: "be6349782930a1c7b2d9bf78fe690d29558d51e38ce1cf18b197f294c41a34ba",
     LARGE: "bdcda342ecf9787069941a7dd17abf8439cb5bf5eba97cc11f2e8d250ba97e72",
@@ -104,6 +108,32 @@ def test_a_universe_is_like_the_published_ones():
     assert 0.3 < float(np.mean(universe.father < 0)) < 0.42
     assert 0.6 < float(np.mean(universe.spouse >= 0)) < 0.75
     assert 0.48 < float(np.mean(universe.female)) < 0.52
+
+
+def test_with_their_options_people_have_as_many_relatives_of_each_kind_as_in_published_instances(shared_data):
+    files = sorted((shared_data / "phantomwiki").glob("*size_500*/facts.pl"))
+    theirs = relatives([read_facts(file, file.read_text(encoding="utf-8")).universe for file in files])
+    ours = relatives(
+        [make_universe(Options(people=500, seed=seed, family_size=50, generations=20)) for seed in (1, 2, 3)]
+    )
+    assert len(files) == 3
+    assert {name: ours[name] for name in FAMILY if abs(ours[name] - theirs[name]) > 0.1 + 0.1 * theirs[name]} == {}
+
+
+def relatives(universes: list[Universe]) -> dict[str, float]:
+    """How many of each relation a person has on average."""
+    return {
+        name: float(
+            np.mean(
+                [
+                    len(related(universe, RELATIONS[name], np.array([row], np.int32)))
+                    for universe in universes
+                    for row in range(len(universe))
+                ]
+            )
+        )
+        for name in FAMILY
+    }
 
 
 def test_people_live_lives_as_people_do():
