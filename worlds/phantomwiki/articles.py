@@ -136,7 +136,8 @@ def article_text(title: str, facts: list[Stated]) -> str:
     told = [f"# {title}\n"]
     for heading, names in SECTIONS.items():
         sentences = (_sentence(title, name, [each.value for each in facts if each.name == name]) for name in names)
-        told.append("\n".join([f"## {heading}", *(sentence for sentence in sentences if sentence), ""]))
+        # What has no sentences is an empty line, as published.
+        told.append("\n".join([f"## {heading}", "\n".join(sentence for sentence in sentences if sentence), ""]))
     return "\n".join(told)
 
 
