@@ -36,7 +36,7 @@ def _key(model: str, texts: Sequence[str]) -> str:
 
 def _read(file: Path, key: str) -> Rows | None:
     try:
-        with np.load(file, allow_pickle=False) as kept:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
             if str(kept["key"]) != key:
                 return None
             found: Rows = kept["rows"]

@@ -112,8 +112,9 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Choose demonstrations for a question."""
     wish = Wish(k=k, mode=mode, alpha=alpha, gamma=gamma, distance=distance, exchange=exchange, seed=seed)
-    found, opened = open_library(library)
     try:
+        wish.check()
+        found, opened = open_library(library)
         chosen = opened.choose(question, wish, leave_out_itself=leave_out)
     except SelectionError as wrong:
         raise CommandFailed(str(wrong)) from wrong
