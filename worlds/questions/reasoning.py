@@ -31,7 +31,7 @@ from worlds.questions.facts import Triple, places_of, related_by, values_of
 from worlds.questions.things import Things
 from worlds.questions.wording import LABELS, noun
 from worlds.universe.relations import EASY, PARTNER, RELATIONS, Relation, distinct, related, relation
-from worlds.universe.universe import Ids
+from worlds.universe.universe import NONE, Ids
 
 SEARCH, RELATE, FILTER, REASON, TOGETHER = "Search", "Relate", "Filter", "DR", ""
 """The operators of AtomR, direct reasoning about what is known, and a question that those below it answer."""
@@ -52,6 +52,8 @@ class Node:
     relation: str = ""
     """Of RELATE the relation or fact, of FILTER the fact, of REASON what is done."""
     children: tuple["Node", ...] = ()
+    day: int = NONE
+    """Of a SEARCH for whoever has it."""
 
     @property
     def heads(self) -> tuple["Node", ...]:
@@ -125,7 +127,7 @@ class Reasoning:
         text = self.things.said(kind, having.value)
         if kind == "day":
             told = phrases.condition(having.fact, "is", text)
-            return (Node(SEARCH, (f"Who {told}?",), ("person", told), "person", people, having.fact),)
+            return (Node(SEARCH, (f"Who {told}?",), ("person", told), "person", people, having.fact, day=having.value),)
         value = np.array([having.value], np.int32)
         start = Node(SEARCH, (f"What is {text}?",), (text, LABELS[having.fact]), kind, value)
         return start, Node(

@@ -1,0 +1,157 @@
+"""Following the gold reasoning from operation to operation, each in the sources that tell it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.gold import thoughts
+from bench.gold.attempt import Attempt, Stuck
+from bench.gold.graph import Graph
+from bench.gold.pairs import Pairs, having, pairs
+from bench.gold.text import Text
+from bench.gold.web import Web
+from worlds.questions.reasoning import REASON, RELATE, SEARCH, Node
+from worlds.questions.things import Things
+from worlds.universe.universe import GRAPH, TEXT, WEB, Universe
+
+Way = Graph | Text | Web
+_DAUGHTERS = {"sibling": "child", "sister": "daughter", "brother": "son"}
+MOST_ARTICLES = 12
+"""Things whose articles or pages are read one by one for one operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source: its bit, what it tells, and how it is asked."""
+
+    bit: int
+    told: Universe
+    way: Way
+
+
+class Follower:
+    """Leads one attempt through the operations; `known` is what the sources together tell."""
+
+    def __init__(self, attempt: Attempt, known: Things, sources: Sequence[Source]) -> None:
+        self._attempt, self._known, self._sources = attempt, known, sources
+        ways = [source.way for source in sources]
+        self._graph = next((way for way in ways if isinstance(way, Graph)), None)
+        self._text = next((way for way in ways if isinstance(way, Text)), None)
+
+    def follow(self, leaves: Sequence[Node]) -> None:
+        """Look everything up that the operations rest on; Stuck when the sources do not show it."""
+        place = 0
+        while place < len(leaves):
+            place += self._operate(leaves, place)
+
+    def _operate(self, leaves: Sequence[Node], place: int) -> int:
+        """Do the operation in that place, and those behind it that the same query does; how many were done."""
+        leaf = leaves[place]
+        if leaf.operator == REASON:
+            return 1
+        if leaf.operator == SEARCH:
+            self._search(leaf)
+            return 1
+        if leaf.operator == RELATE and leaf.inverse:
+            self._check(leaf, self._having(leaf, int(leaf.heads[0].values[0])), set(leaf.values.tolist()))
+            return 1
+        heads = leaf.heads[0].values.tolist()
+        if not heads:
+            return 1
+        run = self._run(leaves, place)
+        if self._graph is not None and run and (len(run) > 1 or len(heads) == 1):
+            found = self._graph.chain(run, heads)
+            self._check(run[-1], found, set(run[-1].values.tolist()))
+            return len(run)
+        self._look_up(leaf, heads)
+        return 1
+
+    def _search(self, leaf: Node) -> None:
+        if leaf.relation:
+            self._check(leaf, self._having(leaf, leaf.day), set(leaf.values.tolist()))
+        elif self._text is not None and leaf.kind == "person":
+            self._text.start(leaf.kind, int(leaf.values[0]))
+        elif self._graph is not None:
+            self._graph.find(leaf.kind, int(leaf.values[0]))
+
+    def _run(self, leaves: Sequence[Node], place: int) -> list[Node]:
+        """The operations from there on of which each takes the answers of the one before and the graph tells all."""
+        run: list[Node] = []
+        for leaf, after in zip(leaves[place:], [*leaves[place + 1 :], None], strict=True):
+            if leaf.operator != RELATE or leaf.inverse or not self._all_in_graph(leaf):
+                break
+            if run and list(leaf.heads[0].leaves())[-1] is not run[-1]:
+                break
+            # Who is the first or last by it needs the day of each.
+            if after is not None and after.relation in ("earliest", "latest"):
+                break
+            run.append(leaf)
+        return run
+
+    def _all_in_graph(self, leaf: Node) -> bool:
+        heads = leaf.heads[0].values.tolist()
+        wanted = self._pairs(leaf, heads)
+        return any(
+            source.bit == GRAPH and pairs(source.told, leaf.relation, heads) == wanted for source in self._sources
+        )
+
+    def _pairs(self, leaf: Node, heads: Sequence[int]) -> Pairs:
+        return pairs(self._known.universe, leaf.relation, heads)
+
+    def _look_up(self, leaf: Node, heads: Sequence[int]) -> None:
+        """Ask the sources, one after the other, for what each tells of the heads."""
+        wanted = self._pairs(leaf, heads)
+        if leaf.relation in _DAUGHTERS and wanted != self._told(leaf, heads):
+            self._by_parents(leaf, heads, wanted)
+            return
+        found: Pairs = set()
+        for number, source in enumerate(self._sources):
+            mine = pairs(source.told, leaf.relation, heads) - found
+            # Where none tells anything the first source is asked, to see that there is nothing.
+            telling = sorted({head for head, _ in mine}) or ([] if wanted or number else list(heads))
+            if not telling:
+                continue
+            if source.bit != GRAPH and len(telling) > MOST_ARTICLES:
+                raise Stuck(f"{len(telling)} {'articles' if source.bit == TEXT else 'searches'} would have to be read")
+            found |= source.way.forward(leaf, telling)
+        self._check(leaf, found, wanted)
+
+    def _told(self, leaf: Node, heads: Sequence[int]) -> Pairs:
+        # The web names no siblings: they are whoever has a parent in common.
+        stating = [source for source in self._sources if source.bit != WEB]
+        return {pair for source in stating for pair in pairs(source.told, leaf.relation, heads)}
+
+    def _by_parents(self, leaf: Node, heads: Sequence[int], wanted: Pairs) -> None:
+        """Find siblings over the parents, whom other sources may tell than the siblings' own."""
+        universe = self._known.universe
+        parents = sorted({parent for _, parent in pairs(universe, "parent", heads)})
+        up = _step(leaf.heads[0], "parent", parents)
+        self._look_up(up, heads)
+        child = _DAUGHTERS[leaf.relation]
+        children = sorted({found for _, found in pairs(universe, child, parents)})
+        self._look_up(_step(up, child, children), parents)
+        self._check(leaf, {pair for pair in wanted if pair[1] in children}, wanted)
+
+    def _having(self, leaf: Node, value: int) -> set[int]:
+        wanted = set(leaf.values.tolist())
+        found: set[int] = set()
+        for number, source in enumerate(self._sources):
+            mine = having(source.told, leaf.relation, value) & wanted - found
+            if mine or not (wanted or number):
+                found |= source.way.backward(leaf, value)
+        return found
+
+    def _check(self, leaf: Node, found: object, wanted: object) -> None:
+        if found != wanted:
+            question = thoughts.asked(self._known, leaf)
+            raise Stuck(f"the observations show {_size(found)} of {_size(wanted)} answers to {question!r}")
+
+
+def _step(head: Node, relation: str, people: list[int]) -> Node:
+    question = (f"Who is the {relation} of ", head, "?")
+    return Node(RELATE, question, (head, relation), "person", np.array(people, np.int32), relation)
+
+
+def _size(found: object) -> int:
+    return len(found) if isinstance(found, set) else 0

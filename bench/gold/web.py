@@ -1,0 +1,74 @@
+"""Looking an operation up on web pages: they are searched with its question, and read until they tell enough."""
+
+from collections.abc import Sequence
+
+from bench.gold import thoughts
+from bench.gold.attempt import Attempt
+from bench.gold.pairs import PLACES, Pairs, having, pairs
+from bench.gold.stated import Pages
+from worlds.questions.evaluate import KIND_OF_FACT
+from worlds.questions.reasoning import Node
+from worlds.questions.things import Things
+from worlds.universe.universe import Universe
+
+_WORDS = {**dict.fromkeys(("child", "daughter", "son"), "father mother"), **dict.fromkeys(PLACES, "town region")}
+"""What pages speak of instead: they name the parent of a child and the towns of a region."""
+
+
+class Web:
+    """Searches and reads web pages in one attempt; `told` is what they tell."""
+
+    def __init__(self, attempt: Attempt, things: Things, told: Universe) -> None:
+        self._attempt, self._things, self._told = attempt, things, told
+        self._pages = Pages(things)
+
+    def forward(self, leaf: Node, heads: Sequence[int]) -> Pairs:
+        """What pages tell of the heads."""
+        found: Pairs = set()
+        for head in heads:
+            wanted = pairs(self._told, leaf.relation, [head])
+            name = self._things.said(leaf.heads[0].kind, head)
+            called = str(leaf.arguments[1])
+            queries = (f"{name} {_WORDS.get(called, called)}", name)
+            found |= self._looked_up(leaf, wanted, thoughts.asked_of(self._things, leaf, head), *queries)
+        return found
+
+    def backward(self, leaf: Node, value: int) -> set[int]:
+        """Everybody of whom a page tells that the fact is the value."""
+        wanted = {(row, value) for row in having(self._told, leaf.relation, value)}
+        said = self._things.said(KIND_OF_FACT[leaf.relation], value)
+        found = self._looked_up(leaf, wanted, thoughts.asked(self._things, leaf), said)
+        return {row for row, _ in found}
+
+    def _looked_up(self, leaf: Node, wanted: Pairs, question: str, *queries: str) -> Pairs:
+        """Search with the question and, where that leads to nothing more, with other words."""
+        found: Pairs = set()
+        for query in (question, *queries):
+            helpful = self._helpful(leaf, wanted - found, query, question)
+            if not helpful and query != queries[-1]:
+                continue
+            self._attempt.act(f"{question} A web page may tell.", "websearch", query=query)
+            for title, address in helpful:
+                read = self._attempt.act(f"The page {title} may tell it.", "read", title=address, question=question)
+                found |= self._stated(leaf, wanted, read["sentences"])
+            if found == wanted:
+                return found
+        return found
+
+    def _helpful(self, leaf: Node, wanted: Pairs, query: str, question: str) -> list[tuple[str, str]]:
+        """The pages among those found that each tell something more; nobody would show others the rest."""
+        seen = self._attempt.peek("websearch", query=query)
+        pages, missing = [], set(wanted)
+        for page in seen["pages"] if seen else ():
+            read = self._attempt.peek("read", title=page["address"], question=question)
+            more = self._stated(leaf, missing, read["sentences"]) if read else set()
+            if more:
+                pages.append((page["title"], page["address"]))
+                missing -= more
+        return pages
+
+    def _stated(self, leaf: Node, wanted: Pairs, sentences: list[str]) -> Pairs:
+        if leaf.relation in PLACES:
+            names = {pair: self._things.said(leaf.kind, pair[1]) for pair in wanted}
+            return {pair for pair, name in names.items() if any(f" {name}." in each for each in sentences)}
+        return self._pages.stated(leaf.relation, wanted, sentences)
