@@ -9,6 +9,8 @@ from fewshot_library.formats.format import Format, FormatError, Found, Losses
 from fewshot_library.formats.head import Head
 from fewshot_library.formats.humaniq import HUMANIQ
 from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
+from fewshot_library.formats.langchain import LANGCHAIN
+from fewshot_library.formats.openai import OPENAI
 from fewshot_library.formats.showhow import SHOWHOW
 
 FORMATS = {
@@ -17,6 +19,8 @@ FORMATS = {
         SHOWHOW,
         HUMANIQ,
         HUMANIQ_RUNS,
+        OPENAI,
+        LANGCHAIN,
     )
 }
 READ = tuple(name for name, known in FORMATS.items() if known.read)

@@ -124,3 +124,9 @@ def export(written_as: Format, traces: Iterable[TraceRecord] | Export, path: Pat
     losses = written_as.write(traces if isinstance(traces, Export) else Export(traces), stream)
     path.write_bytes(stream.getvalue())
     return losses
+
+
+def told(record: TraceRecord) -> Any:
+    """What a trace says, without keys, times and whatever else only some formats keep."""
+    steps = [(s.thought, s.tool, s.arguments, s.observation, s.error) for s in record.steps]
+    return record.question.text, steps, record.trace.final_thought or None, record.trace.final_answer or None

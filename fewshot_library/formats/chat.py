@@ -1,0 +1,109 @@
+"""A trace as the messages of a chat: the question, by turns a thought with its call and what came back, the answer."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from db.models import Step
+from db.record import TraceRecord
+
+# What a chat keeps of a trace, for the formats that are chats.
+KEPT = {
+    *("trace.final_answer", "trace.final_thought"),
+    *("step.thought", "step.observation", "step.error"),
+}
+_ANSWER = "Final Answer: "
+ERROR = "that a step's error is one"
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool's name with its arguments; the id ties the answer to it."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Message:
+    """What one side says; `role` is system, user, assistant or tool."""
+
+    role: str
+    content: str = ""
+    reasoning: str = ""
+    """What an assistant thought before it said this."""
+    calls: list[Call] = field(default_factory=list)
+    call_id: str | None = None
+    """The call that a tool's message answers."""
+    name: str | None = None
+    """The tool that speaks."""
+    failed: bool = False
+    data: dict[str, Any] | None = None
+    at: datetime | None = None
+    rating: int | None = None
+    rest: dict[str, Any] = field(default_factory=dict)
+    """What a message from elsewhere had beside."""
+
+    @property
+    def said(self) -> str:
+        """What an assistant says where a format has no place of its own for its reasoning."""
+        return f"{self.reasoning}\n\n{_ANSWER}{self.content}" if self.reasoning else self.content
+
+
+def parted(said: str) -> tuple[str, str]:
+    """The reasoning and the answer of a last message that was written as `said`."""
+    reasoning, found, answer = said.partition(f"\n\n{_ANSWER}")
+    return (reasoning, answer) if found else ("", said)
+
+
+def chat_of(record: TraceRecord) -> list[Message]:
+    """The messages that tell the trace."""
+    messages = [Message("user", record.question.text)]
+    for step in record.steps:
+        messages += turn_of(step)
+    trace = record.trace
+    if trace.final_answer is not None or trace.final_thought:
+        messages.append(Message("assistant", trace.final_answer or "", trace.final_thought or ""))
+    return messages
+
+
+def turn_of(step: Step) -> list[Message]:
+    """The step's thought with its call, and what came back."""
+    said = Message("assistant", step.thought)
+    if step.tool is None:
+        # Without a call, only a user can have said what came back.
+        back = [] if step.observation is None and step.error is None else [Message("user", outcome(step))]
+        return [said, *back]
+    call = Call(f"call_{step.position}", step.tool, step.arguments)
+    said.calls.append(call)
+    failed = step.error is not None
+    return [said, Message("tool", outcome(step), call_id=call.id, name=step.tool, failed=failed, data=step.data)]
+
+
+def outcome(step: Step) -> str:
+    """What the step's author saw: the observation, or the error in its place."""
+    return step.observation if step.observation is not None else step.error or ""
+
+
+def unclear(record: TraceRecord) -> list[str]:
+    """What a chat does not tell apart, beside what it has no place for."""
+    lost: list[str] = []
+    for step in record.steps:
+        if step.error is not None:
+            lost.append(ERROR if step.observation is None else "a step's error beside its observation")
+        elif step.tool is not None and step.observation is None:
+            lost.append("that a step saw nothing")
+    last = chat_of(record)[-1]
+    if last.role == "assistant" and not last.calls:
+        if not record.trace.final_answer:
+            lost.append("that there is no answer")
+        elif parted(last.said) != (last.reasoning, last.content):
+            lost.append("where the final thought ends")
+    return lost
+
+
+def in_json(arguments: dict[str, Any]) -> str:
+    """The arguments as the text that most chat formats want."""
+    return json.dumps(arguments, ensure_ascii=False, allow_nan=False)

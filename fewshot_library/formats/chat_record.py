@@ -1,0 +1,167 @@
+"""A chat from elsewhere as one of our traces, with keys that are the same whenever the same chat is read."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from db.models import Project, Question, Run, Step, Trace
+from db.record import TraceRecord
+from fewshot_library.formats.chat import Message, parted
+from fewshot_library.formats.documents import Malformed, Origin
+from fewshot_library.formats.format import Found, Remark
+from fewshot_library.formats.humaniq_record import KEYS, MOMENT
+
+# No world is known of a chat from elsewhere; a project needs a name for it all the same.
+WORLD = "unknown"
+
+
+@dataclass(slots=True)
+class Chat:
+    """A chat that was read, with whatever else its record told."""
+
+    messages: list[Message]
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    rest: dict[str, Any] = field(default_factory=dict)
+    """What of the record has no place in a trace; it is remembered as it stands."""
+    source_id: str | None = None
+    gold: list[str] = field(default_factory=list)
+    answer: str | None = None
+    """The answer where the record tells it beside the messages."""
+    error: str | None = None
+    """Why no answer came."""
+    run: Run | None = None
+    started_at: datetime = MOMENT
+    finished_at: datetime | None = None
+    project: str | None = None
+
+
+def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
+    """The trace that the chat tells, after remarks on what is odd about it; Malformed says why it tells none."""
+    asked = next((place for place, each in enumerate(chat.messages) if each.role == "user"), None)
+    if asked is None:
+        raise Malformed("nobody asks anything: it has no message of a user")
+    before, question_message, after = chat.messages[:asked], chat.messages[asked], chat.messages[asked + 1 :]
+    if any(each.role != "system" for each in before):
+        raise Malformed(f"message {asked}, before the question, is {before[-1].role}'s")
+    rest = chat.rest | ({"error": chat.error} if chat.error else {})
+    if before:
+        rest["system"] = [each.content for each in before]
+    name = chat.project or f"{origin.file} ({origin.format})"
+    project = Project(id=uuid5(KEYS, name), name=name, world=WORLD, created_at=MOMENT)
+    question = Question(
+        id=uuid5(project.id, question_message.content),
+        project_id=project.id,
+        position=1,
+        text=question_message.content,
+        source_id=chat.source_id,
+        gold_answers=[{"text": answer, "entity": None} for answer in chat.gold],
+        created_at=MOMENT,
+    )
+    trace = Trace(
+        id=uuid5(question.id, json.dumps([*map(asdict, chat.messages), rest], sort_keys=True, default=str)),
+        question_id=question.id,
+        run_id=chat.run.id if chat.run else None,
+        reasoner=chat.run.reasoner if chat.run else origin.format,
+        started_at=chat.started_at,
+        submitted_at=chat.finished_at or chat.started_at,
+    )
+    turns = _Turns(trace.id, chat.started_at, first=asked + 2)
+    final = turns.take(after)
+    _conclude(trace, final, chat)
+    beside = {str(place): each.rest for place, each in enumerate(chat.messages, start=1) if each.rest}
+    remembered = (
+        rest | ({"messages": beside} if beside else {}) | ({"together": turns.together} if turns.together else {})
+    )
+    trace.configuration = {"tools": chat.tools} | ({origin.format: remembered} if remembered else {})
+    yield from (Remark(origin.place.removesuffix(", ") or "record 1", remark) for remark in turns.remarks)
+    yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
+
+
+def _conclude(trace: Trace, final: Message | None, chat: Chat) -> None:
+    """Set the answer, or that there is none."""
+    if final is not None:
+        reasoning, answer = (final.reasoning, final.content) if final.reasoning else parted(final.content)
+        trace.final_thought, trace.final_answer = reasoning or None, answer or None
+    if chat.answer is not None and chat.answer != trace.final_answer:
+        # What was said last is then no answer but what led to it.
+        trace.final_thought = "\n\n".join(part for part in (trace.final_thought, trace.final_answer) if part) or None
+        trace.final_answer = chat.answer
+    trace.status = "failed" if trace.final_answer is None or chat.error else "submitted"
+
+
+@dataclass(slots=True)
+class _Turns:
+    """The messages after the question, gathered into steps."""
+
+    trace_id: UUID
+    started_at: datetime
+    first: int
+    """The number of the first message, for people."""
+    steps: list[Step] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    together: list[list[int]] = field(default_factory=list)
+    """The positions of steps whose calls were made in one message."""
+    open: dict[str, Step] = field(default_factory=dict)
+
+    def take(self, messages: list[Message]) -> Message | None:
+        """Gather the steps; what is given back is the last message, when it is the answer."""
+        final = messages[-1] if messages and messages[-1].role == "assistant" and not messages[-1].calls else None
+        for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
+            if message.role == "assistant":
+                self._said(message)
+            elif message.role == "tool":
+                self._answered(message, number)
+            else:
+                self._interrupted(message, number)
+        return final
+
+    def _step(self, thought: str, at: datetime | None) -> Step:
+        position = len(self.steps) + 1
+        step = Step(
+            id=uuid5(self.trace_id, str(position)),
+            trace_id=self.trace_id,
+            position=position,
+            thought=thought,
+            started_at=at or self.started_at,
+            finished_at=at or self.started_at,
+        )
+        self.steps.append(step)
+        return step
+
+    def _said(self, message: Message) -> None:
+        thought = "\n\n".join(part for part in (message.reasoning, message.content) if part)
+        made: list[int] = []
+        for call in message.calls:
+            step = self._step("" if made else thought, message.at)
+            step.tool, step.arguments = call.name, call.arguments
+            self.open[call.id] = step
+            made.append(step.position)
+        if not made:
+            self._step(thought, message.at)
+        elif len(made) > 1:
+            self.together.append(made)
+
+    def _answered(self, message: Message, number: int) -> None:
+        call_id = message.call_id
+        if call_id is None and len(self.open) == 1:
+            (call_id,) = self.open
+        step = self.open.pop(call_id or "", None)
+        if step is None:
+            raise Malformed(f"message {number} answers the call {call_id!r}, which is not open then")
+        if message.failed:
+            step.error = message.content
+        else:
+            step.observation = message.content
+        step.data, step.rating = message.data, message.rating
+        step.finished_at = message.at or step.finished_at
+
+    def _interrupted(self, message: Message, number: int) -> None:
+        """What a user or a system says between is what came back of a step that called no tool."""
+        last = self.steps[-1] if self.steps else None
+        if last is None or last.tool is not None or last.observation is not None:
+            last = self._step("", message.at)
+        last.observation = message.content
+        self.remarks.append(f"message {number}, said by the {message.role}, was taken as what step {last.position} saw")

@@ -1,0 +1,51 @@
+"""What a message from elsewhere says: a text, or a list of parts some of which are texts."""
+
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from fewshot_library.formats.documents import Malformed
+
+TEXTS = {"text": "text", "input_text": "text", "output_text": "text"}
+REASONINGS = {"reasoning": "reasoning", "thinking": "thinking"}
+
+
+class Open(BaseModel):
+    """A JSON object of which some keys are known; the others are remembered."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """What stands under the other keys, where it says something."""
+        return {name: value for name, value in (self.model_extra or {}).items() if value not in (None, "", [], {})}
+
+
+class Said(NamedTuple):
+    """What is said, and what was thought before."""
+
+    text: str
+    reasoning: str
+
+
+def said(content: Any, place: str) -> Said:
+    """The texts of a message's content one after the other; Malformed where it holds something else."""
+    if content is None or isinstance(content, str):
+        return Said(content or "", "")
+    if not isinstance(content, list):
+        raise Malformed(f"{place} says something that is no text and no list of parts")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in content:
+        kind, value = _part(part)
+        if not isinstance(value, str):
+            raise Malformed(f"{place} has a part of the kind {kind!r}, which a trace cannot hold")
+        (thoughts if kind in REASONINGS else texts).append(value)
+    return Said("".join(texts), "\n\n".join(thoughts))
+
+
+def _part(part: Any) -> tuple[str, Any]:
+    if not isinstance(part, dict):
+        return "text", part
+    kind = str(part.get("type"))
+    return kind, part.get(TEXTS.get(kind) or REASONINGS.get(kind) or "")

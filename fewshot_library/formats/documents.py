@@ -1,0 +1,128 @@
+"""JSON from elsewhere: one record, a list of them, or one a line; a broken one is refused with its place."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from db.types import UnstorableText, check_storable
+from fewshot_library.formats.format import FormatError, Found, Refused, opened_text
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+class Malformed(Exception):
+    """A record is not what its format says; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a record from elsewhere stood."""
+
+    format: str
+    file: str
+    """The file's name without its ending."""
+    place: str
+
+
+Take = Callable[[Any, Origin], Iterator[Found]]
+
+
+def documents_reader(
+    format_name: str, take: Take, is_record: Callable[[Any], bool] = lambda value: not isinstance(value, list)
+) -> Callable[[Path], Iterator[Found]]:
+    """A reader that takes record for record; a list that is no record itself is a list of records."""
+
+    def read(path: Path) -> Iterator[Found]:
+        for place, value in _values(path):
+            listed = [(place, value)] if isinstance(value, Malformed) or is_record(value) else _each(place, value)
+            for where, raw in listed:
+                yield from _taken(raw, take, Origin(format_name, path.stem, where))
+
+    return read
+
+
+def _each(place: str, values: list[Any]) -> list[tuple[str, Any]]:
+    return [(f"{place}record {number}", value) for number, value in enumerate(values, start=1)]
+
+
+def _taken(raw: Any, take: Take, origin: Origin) -> Iterator[Found]:
+    try:
+        if isinstance(raw, Malformed):
+            raise raw
+        _check_storable(raw)
+        # All of a record or nothing: what is wrong at its end must not leave its beginning.
+        yield from list(take(raw, origin))
+    except (Malformed, UnstorableText) as wrong:
+        yield Refused(origin.place.removesuffix(", ") or "record 1", str(wrong))
+    except RecursionError:
+        yield Refused(origin.place.removesuffix(", ") or "record 1", "it is nested too deeply")
+
+
+def _values(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        with opened_text(path) as stream:
+            first = stream.readline()
+            while first and not first.strip():
+                first = stream.readline()
+            rest = stream.read(1)
+            stream.seek(0)
+            if rest and not isinstance(_loaded(first), Malformed):
+                yield from _lines(stream)
+            else:
+                yield "", json.load(stream, parse_constant=_no_number)
+    except json.JSONDecodeError as wrong:
+        raise FormatError(f"{path}, line {wrong.lineno}: no JSON ({wrong.msg})") from wrong
+    except (ValueError, RecursionError) as wrong:
+        raise FormatError(f"{path}: no JSON in UTF-8 ({wrong})") from wrong
+
+
+def _lines(stream: TextIO) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(stream, start=1):
+        if line.strip():
+            yield f"line {number}, ", _loaded(line)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as wrong:
+        return Malformed(f"no JSON ({wrong})")
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number that JSON knows")
+
+
+def _check_storable(value: Any) -> None:
+    """Raise UnstorableText or Malformed for what no database keeps."""
+    if isinstance(value, str):
+        check_storable(value)
+    elif isinstance(value, float) and value - value != 0:
+        raise Malformed("it has a number that is too large")
+    elif isinstance(value, list):
+        for inner in value:
+            _check_storable(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            check_storable(key)
+            _check_storable(inner)
+
+
+def shaped(shape: type[Shape], value: Any) -> Shape:
+    """The value as that shape; Malformed names the first place that is wrong."""
+    try:
+        return shape.model_validate(value)
+    except ValidationError as wrong:
+        raise Malformed(_first(wrong)) from wrong
+
+
+def _first(wrong: ValidationError) -> str:
+    error = wrong.errors(include_url=False, include_input=False)[0]
+    place = ""
+    for part in error["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return f"{place.lstrip('.') or 'it'}: {error['msg'][:1].lower()}{error['msg'][1:]}"

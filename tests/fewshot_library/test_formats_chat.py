@@ -1,0 +1,221 @@
+"""Traces as chats of OpenAI's and LangChain's form, in and out."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from langchain_core.load import dumpd
+from langchain_core.messages import (
+    AIMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+    messages_from_dict,
+    messages_to_dict,
+)
+
+from db.record import TraceRecord
+from fewshot_library.formats import FORMATS, detect, read_traces
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.format import Refused, Remark
+from tests.fewshot_library.traces import export, plain_trace, records, told
+
+CHATS = ["openai", "langchain"]
+TOOL = {"type": "function", "function": {"name": "read", "description": "Read.", "parameters": {"type": "object"}}}
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def found_in(path, content, name="auto"):
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return list(read_traces(path, name))
+
+
+@pytest.mark.parametrize("name", CHATS)
+def test_the_published_demonstrations_come_back_with_thoughts_calls_observations_and_answers(
+    shared_data, tmp_path, name
+):
+    source = [r for r in read_traces(shared_data / "humaniq" / "mintaka.json") if isinstance(r, TraceRecord)]
+    path = tmp_path / "chats.jsonl"
+    losses = export(FORMATS[name], source, path)
+    assert losses.written == len(source) == 20
+    assert detect(path) is FORMATS[name]
+    back = list(read_traces(path))
+    assert [told(record) for record in back] == [told(record) for record in source]
+    assert losses.lost["a question's dataset"] == losses.lost["who recorded it"] == 20
+    assert {what for what in losses.lost if "thought" in what or "observation" in what} == set()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(records())
+@pytest.mark.parametrize("name", CHATS)
+def test_any_trace_comes_back_unless_the_report_says_what_does_not(tmp_path_factory, name, record):
+    path = tmp_path_factory.mktemp("any") / "chats.jsonl"
+    losses = export(FORMATS[name], [record], path)
+    (back,) = [found for found in read_traces(path, name) if not isinstance(found, Remark)]
+    assert isinstance(back, TraceRecord)
+    blurred = {"that a step's error is one", "a step's error beside its observation", "that a step saw nothing"}
+    blurred |= {"that there is no answer", "where the final thought ends", "the arguments of a step without a tool"}
+    if not blurred & losses.lost.keys():
+        assert told(back) == told(record)
+
+
+def test_langchain_reads_what_is_written_for_it_and_tells_openai_the_same(shared_data, tmp_path):
+    source = list(read_traces(shared_data / "humaniq" / "compmix.json"))
+    source[0].steps[0].error, source[0].steps[0].observation = "it timed out", None
+    source[0].steps[1].data = {"hits": [1]}
+    export(FORMATS["langchain"], source, tmp_path / "l.jsonl")
+    export(FORMATS["openai"], source, tmp_path / "o.jsonl")
+    for ours, theirs in zip(lines(tmp_path / "l.jsonl"), lines(tmp_path / "o.jsonl"), strict=True):
+        messages = messages_from_dict(ours)
+        assert messages_to_dict(messages) == ours
+        converted = convert_to_openai_messages(messages)
+        for message in converted:
+            # The arguments are written without escapes here.
+            for call in message.get("tool_calls", []):
+                call["function"]["arguments"] = json.dumps(
+                    json.loads(call["function"]["arguments"]), ensure_ascii=False
+                )
+        assert converted == theirs["messages"]
+    answers = [message for message in messages_from_dict(lines(tmp_path / "l.jsonl")[0]) if message.type == "tool"]
+    assert [answer.status for answer in answers[:2]] == ["error", "success"]
+    assert [answer.artifact for answer in answers[:2]] == [None, {"hits": [1]}]
+
+
+def test_what_langchain_writes_is_read(tmp_path):
+    asked = {"name": "read", "args": {"title": "Ada"}, "id": "c1"}
+    messages = [
+        AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "look"}], tool_calls=[asked]),
+        ToolMessage("it broke", tool_call_id="c1", name="read", status="error", artifact={"error": "it broke"}),
+        AIMessage("Ada"),
+    ]
+    question = {"type": "human", "data": {"content": "who?", "type": "human"}}
+    for form in (messages_to_dict(messages), [dumpd(message) for message in messages]):
+        (record,) = found_in(tmp_path / "x.json", [question, *form])
+        (step,) = record.steps
+        assert (step.thought, step.tool, step.arguments) == ("hm\n\nlook", "read", {"title": "Ada"})
+        assert (step.error, step.observation, step.data) == ("it broke", None, {"error": "it broke"})
+        assert (record.trace.final_answer, record.trace.status) == ("Ada", "submitted")
+
+
+def test_tools_are_those_that_were_offered_or_are_told_by_their_calls(tmp_path):
+    record = plain_trace()
+    record.steps[0].arguments = {"title": "x", "places": [1], "deep": {"a": None}, "odd": None}
+    export(FORMATS["openai"], Export([record], {"read": TOOL}, ["read"]), tmp_path / "known.jsonl")
+    export(FORMATS["openai"], [record], tmp_path / "guessed.jsonl")
+    (known,), (guessed,) = lines(tmp_path / "known.jsonl"), lines(tmp_path / "guessed.jsonl")
+    assert known["tools"] == [TOOL]
+    assert guessed["tools"][0]["function"]["parameters"]["properties"] == {
+        "title": {"type": "string"},
+        "places": {"type": "array", "items": {"type": "integer"}},
+        "deep": {"type": "object"},
+        "odd": {},
+    }
+    (back,) = read_traces(tmp_path / "known.jsonl")
+    export(FORMATS["openai"], [back], tmp_path / "again.jsonl")
+    assert lines(tmp_path / "again.jsonl") == [known]
+
+
+def call(name, arguments, call_id="c1"):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
+    chat = {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "who"}, {"type": "text", "text": "?"}]},
+            {"role": "assistant", "tool_calls": [call("a", {}), call("b", {"x": 1}, "c2")], "weight": 0},
+            {"role": "tool", "tool_call_id": "c2", "content": "two"},
+            {"role": "tool", "tool_call_id": "c1", "content": "one"},
+            {"role": "assistant", "content": "Shall I go on?"},
+            {"role": "user", "content": "yes"},
+            {"role": "user", "content": "please"},
+            {"role": "assistant", "content": "hm\n\nFinal Answer: Ada"},
+        ],
+        "metadata": {"split": "train"},
+    }
+    first, second, record = found_in(tmp_path / "x.json", [chat])
+    assert first == Remark("record 1", "message 7, said by the user, was taken as what step 3 saw")
+    assert second == Remark("record 1", "message 8, said by the user, was taken as what step 4 saw")
+    assert told(record) == (
+        "who?",
+        [
+            ("", "a", {}, "one", None),
+            ("", "b", {"x": 1}, "two", None),
+            ("Shall I go on?", None, {}, "yes", None),
+            ("", None, {}, "please", None),
+        ],
+        "hm",
+        "Ada",
+    )
+    assert record.trace.configuration["openai"] == {
+        "system": ["Be brief."],
+        "metadata": {"split": "train"},
+        "together": [[1, 2]],
+        "messages": {"3": {"weight": 0}},
+    }
+    assert list(record.faults()) == []
+
+
+def test_the_older_form_of_calls_is_read(tmp_path):
+    chat = [
+        {"role": "user", "content": "who?"},
+        {"role": "assistant", "content": None, "function_call": {"name": "a", "arguments": '{"x": 1}'}},
+        {"role": "function", "name": "a", "content": "one"},
+    ]
+    (record,) = found_in(tmp_path / "x.json", {"messages": chat})
+    assert told(record) == ("who?", [("", "a", {"x": 1}, "one", None)], None, None)
+    assert record.trace.status == "failed"
+
+
+USER = {"role": "user", "content": "q"}
+BROKEN = {
+    "nobody asks anything": {"messages": [{"role": "system", "content": "x"}]},
+    "message 1, before the question, is assistant's": {"messages": [{"role": "assistant", "content": "x"}, USER]},
+    "messages: field required": {"message": []},
+    "messages[1].role: input should be a valid string": {"messages": [USER, {"role": 3}]},
+    "message 2 has the role 'critic'": {"messages": [USER, {"role": "critic"}]},
+    "message 2 has a part of the kind 'image_url'": {
+        "messages": [USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
+    },
+    "message 2 says something that is no text": {"messages": [USER, {"role": "assistant", "content": 3}]},
+    "its arguments are no JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
+    "its arguments are no JSON (": {
+        "messages": [USER, {"role": "assistant", "function_call": {"name": "a", "arguments": "{"}}]
+    },
+    "message 2 answers the call 'c9'": {"messages": [USER, {"role": "tool", "tool_call_id": "c9", "content": "x"}]},
+    "U+0000": {"messages": [{"role": "user", "content": "\x00"}]},
+    "U+D83D": {"messages": [{"role": "user", "content": "q", "\ud83d": 1}]},
+    "NaN is no number": {"messages": [USER], "x": float("nan")},
+    "too large": {"messages": [USER], "x": "1e999"},
+}
+
+
+@pytest.mark.parametrize("reason", BROKEN)
+def test_a_malformed_chat_is_refused_with_its_line_and_the_reason_and_the_others_are_read(tmp_path, reason):
+    path = tmp_path / "x.jsonl"
+    good = json.dumps({"messages": [USER, {"role": "assistant", "content": "a"}]})
+    broken = json.dumps(BROKEN[reason]).replace('"1e999"', "1e999")
+    path.write_text(f"{good}\n\n{broken}\n{good}\n")
+    before, refused, after = read_traces(path)
+    assert isinstance(refused, Refused)
+    assert refused.place == "line 3"
+    assert reason in refused.reason
+    assert before.trace.final_answer == after.trace.final_answer == "a"
+
+
+@pytest.mark.parametrize(
+    ("chat", "reason"),
+    [
+        ([{"type": "human", "data": {}}], "message 1: data.content: field required"),
+        ([{"type": "robot", "data": {"content": "x"}}], "message 1 is of the kind 'robot'"),
+        ({"messages": [], "type": 1}, "it is no list of messages"),
+        ([{"lc": 1, "id": ["Odd"], "kwargs": {"content": "x"}}], "message 1 is of the kind 'Odd'"),
+    ],
+)
+def test_malformed_messages_of_langchain_are_refused(tmp_path, chat, reason):
+    (refused,) = found_in(tmp_path / "x.json", chat, "langchain")
+    assert isinstance(refused, Refused)
+    assert reason in refused.reason
