@@ -45,6 +45,8 @@ def _references(universe: Universe) -> Iterator[str]:
         "job": len(universe.jobs),
         "hobby": len(universe.hobbies),
     }
+    if not 0 < universe.today <= date.max.toordinal():
+        yield f"The day of this world is number {universe.today}, and there is none."
     for fact, size in sizes.items():
         for row in np.flatnonzero(getattr(universe, fact) >= size).tolist():
             yield f"The {fact} of {universe.titles[row]} is number {getattr(universe, fact)[row]}, and there is none."

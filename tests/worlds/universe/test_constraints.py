@@ -153,6 +153,13 @@ def test_places_that_lie_nowhere_and_titles_that_are_not_unique_are_said():
     ]
 
 
+@pytest.mark.parametrize("today", [0, NONE, 10**8])
+def test_a_day_that_is_none_is_said(today):
+    assert list(violations(replace(FAMILY, today=today))) == [
+        f"The day of this world is number {today}, and there is none."
+    ]
+
+
 CHANGES = st.lists(
     st.tuples(
         st.sampled_from([fact for fact in FACTS if fact not in ("birthplace", "residence", "job", "hobby")]),
