@@ -26,7 +26,7 @@ _EDITIONS = 5
 """Years from one old edition of a directory to the next."""
 _YEARS = 10_000
 """A group of lines by thing and year is thing * _YEARS + year, with year 0 for what is of now."""
-_ALBUM = 8
+_ALBUM = 16
 """Neighbouring people on one page of a family album or of a circle of friends."""
 _CHANGING = ("residence", "job", "hobby")
 """The facts of which pages may be out of date."""
@@ -100,17 +100,17 @@ class Web:
         return Site(name, (now, old), titled)
 
     def _newspapers(self) -> Site:
-        """Births, weddings and deaths in the newspaper of the town if the web tells it, or else of any town."""
-        chance, lines, towns = self._chance(3), [], self._universe.places.towns
+        """Births, weddings and deaths in the newspaper of the region if the web tells it, or else of any region."""
+        chance, lines, places = self._chance(3), [], self._universe.places
         for fact, place in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
             people = self._known(fact)
             values, town = self._value(fact, people), self._value(place, people)
-            town = np.where(town > NONE, town, below(chance, len(towns), len(people)))
-            groups, days = town * _YEARS + _year(values), np.minimum(values + 3, self._universe.today)
-            lines.append(Lines(fact, people, values, groups, days))
+            town = np.where(town > NONE, town, below(chance, len(places.towns), len(people)))
+            region, days = places.region[town].astype(np.int64), np.minimum(values + 3, self._universe.today)
+            lines.append(Lines(fact, people, values, region * _YEARS + _year(values), days))
 
         def titled(group: int, _: int) -> str:
-            return f"{towns[group // _YEARS]} Courier, notices of {group % _YEARS}"
+            return f"{places.regions[group // _YEARS]} Courier, notices of {group % _YEARS}"
 
         return Site("newspapers", tuple(lines), titled)
 
