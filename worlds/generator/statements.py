@@ -21,6 +21,7 @@ from worlds.generator.items import (
     VALUES,
     Items,
 )
+from worlds.universe.relations import sibling_pairs
 from worlds.universe.universe import NONE, Ids, Universe
 
 BLOCK = 1 << 15
@@ -105,18 +106,7 @@ def _claims(told: Universe, rows: Ids) -> Iterator[bytes]:
         yield _each_leads(PROPERTY[fact], rows[values > NONE], values[values > NONE], kind)
     for relation, lists in (("child", told.children), ("friend", told.friends_of)):
         yield _each_leads(PROPERTY[relation], np.repeat(rows, lists.sizes()[rows]), lists.of(rows), "person")
-    yield _each_leads(PROPERTY["sibling"], *_siblings(told, rows), "person")
-
-
-def _siblings(told: Universe, rows: Ids) -> tuple[Numbers, Numbers]:
-    """Whose and who, each pair once: the other children of a parent who is told of both."""
-    pairs = []
-    for parents in (told.father[rows], told.mother[rows]):
-        known = parents > NONE
-        whose = np.repeat(rows[known], told.children.sizes()[parents[known]]).astype(np.int64)
-        pairs.append(whose * len(told) + told.children.of(parents[known]))
-    found, who = np.divmod(np.unique(np.concatenate(pairs)), len(told))
-    return found[found != who], who[found != who]
+    yield _each_leads(PROPERTY["sibling"], *sibling_pairs(told, rows), "person")
 
 
 def _all_lead(pid: str, rows: Ids, target: str) -> bytes:
