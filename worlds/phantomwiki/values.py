@@ -19,9 +19,14 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 def read_day(text: str) -> int:
     """The ordinal of a day; ValueError for what is none."""
-    if not _DAY.fullmatch(text):
+    try:
+        # Python reads other forms of ISO dates as well.
+        day = date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        day = None
+    if day is None:
         raise ValueError(f"{text!r} is no day; days are written like 0929-10-28")
-    return date.fromisoformat(text).toordinal()
+    return day.toordinal()
 
 
 class Values:
