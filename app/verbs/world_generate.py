@@ -6,6 +6,7 @@ import typer
 
 from app.resources import settings
 from app.verbs.output import emit
+from app.verbs.output import progress as tell
 from app.verbs.stages import show_stages, stoppable
 from worlds.universe.options import Options
 
@@ -13,6 +14,8 @@ _SPLIT = "How the facts are spread: everywhere, or hundredths of text, graph and
 _SPLIT_BY = "Whether the shares are drawn for each entity, each relation, or both."
 _EACH = "A question for a number means the set of the numbers of each person, as in the paper."
 _COLLISIONS = "The share of people who have their full name in common with somebody else, from 0 to 0.5."
+_SHOWN = 3
+"""Templates without enough questions that are told of."""
 
 
 def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
@@ -59,7 +62,13 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
         about = generate_world(
             settings().worlds, name, options, progress=show_stages(), replace=replace, processes=processes or None
         )
-    sizes = ", ".join(
-        f"{about[what]:,} {what}" for what in ("articles", "pages", "triples", "questions") if what in about
-    )
+    _tell_shortfalls(about["shortfalls"])
+    sizes = ", ".join(f"{about[what]:,} {what}" for what in ("articles", "pages", "triples", "questions"))
     emit(about, f"{name}: {sizes}", as_json=as_json)
+
+
+def _tell_shortfalls(shortfalls: list[str]) -> None:
+    for shortfall in shortfalls[:_SHOWN]:
+        tell(shortfall)
+    if len(shortfalls) > _SHOWN:
+        tell(f"So it is with {len(shortfalls) - _SHOWN} more templates, which world.toml names.")

@@ -31,6 +31,9 @@ from worlds.generator.prose import place_articles
 from worlds.generator.split import parse_split, tell
 from worlds.generator.statements import BLOCK, of_people, of_things
 from worlds.generator.streams import started
+from worlds.questions.kinds import templates
+from worlds.questions.question_file import QUESTIONS
+from worlds.questions.sampler import questions
 from worlds.text import TextWriter
 from worlds.toml import dump
 from worlds.universe import universe as sources
@@ -60,7 +63,7 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
     Its folder holds text/ (articles), graph/, names/ and relations.json, web/ if there are pages, universe.npz and
     told.npz (the facts and which source tells them), questions.jsonl, pages.jsonl (what is wrong on which page) and
     world.toml. The same options give the same articles, triples, questions and hash with any number of processes; there
-    are as many as are useful, unless the number is given.
+    are as many as are useful, unless the number is given. What could not be asked is told under "shortfalls".
 
     `progress` is called when a stage begins and ends and some times a second; whatever it raises, as KeyboardInterrupt
     does, stops the work, and nothing of the world stays.
@@ -74,6 +77,7 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
         counts = {
             "articles": making.articles(universe),
             "pages": making.pages(universe, told),
+            **making.questions(universe, told),
             **making.graph(universe.told_by(told, sources.GRAPH)),
         }
         about = {
@@ -167,6 +171,21 @@ class _Making:
                 stage.add(1)
         stage.end()
         return written
+
+    def questions(self, universe: Universe, told: Told) -> dict[str, Any]:
+        """Write the questions with their gold; what could not be asked is told."""
+        stage = Stage("questions", self.options.per_template * len(templates(self.options)), self.watch)
+        seen, written = self._part("questions"), 0
+        asked = questions(universe, told, self.options)
+        with (self.folder / QUESTIONS).open("wb") as file:
+            for question in asked:
+                line = json.dumps(question.to_row(), ensure_ascii=False).encode() + b"\n"
+                file.write(line)
+                seen.update(line)
+                written += 1
+                stage.add(1)
+        stage.end()
+        return {"questions": written, "shortfalls": [str(shortfall) for shortfall in asked.shortfalls]}
 
     def graph(self, told: Universe) -> dict[str, int]:
         """Write the graph and its names."""

@@ -51,7 +51,7 @@ class Stage:
         now = time.monotonic()
         if now - self._told >= _PAUSE:
             self._told = now
-            self._watch(Progress(self._name, self._done, max(self._total, self._done), now - self._began))
+            self._watch(Progress(self._name, self._done, self._total, now - self._began))
 
     def end(self) -> None:
         """All is done."""

@@ -24,6 +24,8 @@ from worlds.generator.prose import articles
 from worlds.generator.split import parse_split, tell
 from worlds.graph import EmbeddedGraph
 from worlds.open import about_world, open_world
+from worlds.questions.question_file import question_rows
+from worlds.questions.sampler import questions
 from worlds.source import World
 from worlds.text import EmbeddedText
 from worlds.universe.make import make_universe
@@ -33,7 +35,7 @@ from worlds.web import EmbeddedWeb
 
 ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = Options(people=90, seed=3, collisions=0.1, split="text=50,graph=35,web=15", depth=4, per_template=2)
-STAGES = ("people", "articles", "pages", "graph")
+STAGES = ("people", "articles", "pages", "questions", "graph")
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +95,20 @@ def test_every_article_and_page_comes_back_as_it_was_told(kin: World, made: Path
     for marked, row in zip(pages(universe, told, OPTIONS), rows, strict=True):
         assert kin.web.fetch(marked.page.address) == marked.page
         assert row == marked.to_row(universe)
+
+
+def test_the_questions_lie_beside_it_with_their_gold(made: Path):
+    universe, told = kin_facts()
+    asked = [json.loads(json.dumps(question.to_row())) for question in questions(universe, told, OPTIONS)]
+    assert question_rows(made / "kin") == asked
+    assert about_world(made, "kin")["questions"] == len(asked) >= 4
+
+
+def test_templates_of_which_too_few_questions_were_found_are_told(tmp_path: Path):
+    about = generate_world(tmp_path, "w", Options(people=2, seed=1, depth=4, per_template=50))
+    assert 0 < about["questions"] < 100
+    assert any("questions were found for" in shortfall for shortfall in about["shortfalls"])
+    assert about_world(tmp_path, "w") == about
 
 
 def test_everybody_is_found_by_name_title_and_alias_and_the_relations_are_named(kin: World):
@@ -210,7 +226,8 @@ def test_progress_tells_every_stage_from_its_beginning_to_its_end(tmp_path: Path
     about = generate_world(tmp_path, "w", OPTIONS, progress=told.append)
     assert list(dict.fromkeys(progress.stage for progress in told)) == list(STAGES)
     ends = {progress.stage: progress for progress in told if progress.over}
-    assert (ends["people"].done, ends["articles"].done, ends["pages"].done) == (90, about["articles"], about["pages"])
+    assert ends["people"].done == ends["graph"].done == 90
+    assert all(ends[stage].done == about[stage] for stage in ("articles", "pages", "questions"))
     assert all(progress.done <= progress.total for progress in told if progress.total)
     assert Progress("articles", 50, 200, 2.0).left == 6.0
 
