@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from worlds.questions.expressions import Count, Expression, Fact, People, Related
-from worlds.questions.template import Template
+from worlds.questions.template import Template, whom
 from worlds.questions.walk import ATTRIBUTES, Walk
 
 _NAME, _PERSON = "<name>", "the person whose <attribute> is <value>"
@@ -41,7 +41,7 @@ def _template(
         reached = walk.chain(begun, links) if begun else None
         return ask(walk, reached) if reached else None
 
-    return Template(kind, text.format("the <relation> of " * links + start), draw)
+    return Template(kind, text.format(whom(links, start)), draw)
 
 
 def _who(walk: Walk, reached: tuple[People, int]) -> Expression:  # noqa: ARG001 - nothing more is drawn

@@ -1,10 +1,44 @@
-"""All templates of the questions of a world."""
+"""All kinds of questions of a world, and their templates."""
 
+from collections.abc import Iterator
+
+from worlds.questions.compositions import compositions, conjunctions
 from worlds.questions.grammar import grammar
+from worlds.questions.groups import comparatives, counts, filters, superlatives
+from worlds.questions.pairs import comparisons, judgements
 from worlds.questions.template import Template
+from worlds.questions.unanswerable import unanswerable
 from worlds.universe.options import Options
 
+KINDS = (
+    "who",
+    "what",
+    "how many",
+    "composition",
+    "conjunction",
+    "filter",
+    "comparative",
+    "superlative",
+    "count",
+    "comparison",
+    "implicit",
+    "no answer",
+)
+"""The first three are the paper's grammar."""
 
-def templates(options: Options) -> list[Template]:
-    """Every template, those of the paper's grammar first."""
-    return list(grammar(options.depth, each=options.each))
+
+def templates(options: Options) -> Iterator[Template]:
+    """Every template, in the order of KINDS but for the grammar's, which stand by length."""
+    yield from grammar(options.depth, each=options.each)
+    for made in (
+        compositions,
+        conjunctions,
+        filters,
+        comparatives,
+        superlatives,
+        counts,
+        comparisons,
+        judgements,
+        unanswerable,
+    ):
+        yield from made()

@@ -18,21 +18,25 @@ from worlds.universe.universe import Told, Universe
 
 ATTEMPTS = 100
 """Draws for one question until it is given up."""
-NO_WAY, NO_ANSWER, TOO_MANY, ASKED = "no such way", "no answer", "too many people", "asked already"
+NO_WAY, NO_ANSWER, ANSWER = "found nobody to ask about", "had no answer", "had an answer"
+TOO_MANY, ASKED = "led to too many people", "was asked already"
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
     """A template of which fewer questions were made than asked for; `why` counts the draws that failed, by reason."""
 
+    kind: str
     template: str
     asked: int
     made: int
     why: dict[str, int]
 
     def __str__(self) -> str:
-        reasons = ", ".join(f"{reason} {count:,} times" for reason, count in self.why.items())
-        return f"{self.made} of {self.asked} questions were found for “{self.template}”: {reasons}."
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.why.items())
+        return (
+            f"{self.made} of {self.asked} questions “{self.template}” ({self.kind}) were found; of the draws {reasons}."
+        )
 
 
 @dataclass
@@ -42,11 +46,11 @@ class Questions(Iterator[GeneratedQuestion]):
     universe: Universe
     told: Told
     options: Options
-    _made: Counter[str] = field(default_factory=Counter)
-    _why: dict[str, Counter[str]] = field(default_factory=dict)
+    _made: Counter[Template] = field(default_factory=Counter)
+    _why: dict[Template, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._templates = templates(self.options)
+        self._templates = list(templates(self.options))
         self._evaluation = Evaluation(self.universe)
         self._asked: set[Expression | str] = set()
         self._stream = self._all()
@@ -59,9 +63,9 @@ class Questions(Iterator[GeneratedQuestion]):
         """The templates that gave fewer questions than were asked for."""
         wanted = self.options.per_template
         return [
-            Shortfall(each.text, wanted, self._made[each.text], dict(sorted(self._why[each.text].items())))
+            Shortfall(each.kind, each.text, wanted, self._made[each], dict(sorted(self._why[each].items())))
             for each in self._templates
-            if each.text in self._why
+            if each in self._why
         ]
 
     def _all(self) -> Iterator[GeneratedQuestion]:
@@ -73,15 +77,15 @@ class Questions(Iterator[GeneratedQuestion]):
                 found = self._ask(template, round_, gold)
                 if found is not None:
                     number += 1
-                    self._made[template.text] += 1
+                    self._made[template] += 1
                     yield gold.of(number, *found, (template.kind, template.text))
 
     def _ask(self, template: Template, round_: int, gold: Gold) -> tuple[Expression, str] | None:
-        walk = Walk(self.universe, self.options.seed, crc32(template.text.encode()), round_)
+        walk = Walk(self.universe, self.options.seed, crc32(f"{template.kind}: {template.text}".encode()), round_)
         failed: Counter[str] = Counter()
         for _ in range(ATTEMPTS):
             expression = template.draw(walk)
-            wrong = NO_WAY if expression is None else self._wrong(expression)
+            wrong = NO_WAY if expression is None else self._wrong(expression, template)
             if expression is not None and not wrong:
                 text = wording(expression, gold.names)
                 if text not in self._asked:
@@ -89,16 +93,16 @@ class Questions(Iterator[GeneratedQuestion]):
                     return expression, text
                 wrong = ASKED
             failed[wrong] += 1
-        self._why.setdefault(template.text, Counter()).update(failed)
+        self._why.setdefault(template, Counter()).update(failed)
         return None
 
-    def _wrong(self, expression: Expression) -> str:
+    def _wrong(self, expression: Expression, template: Template) -> str:
         """Why this is not asked; "" when nothing speaks against it."""
         if expression in self._asked:
             return ASKED
         answer = self._evaluation.answer(expression)
-        if not answer.values:
-            return NO_ANSWER
+        if template.answered != bool(answer.values):
+            return NO_ANSWER if template.answered else ANSWER
         # Who shares a value may be many where nothing but a second condition on them is asked.
         starts = [found for part, found in self._evaluation.found.items() if isinstance(part, Having)]
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]

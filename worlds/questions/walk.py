@@ -1,20 +1,19 @@
 """A random walk through a universe, backwards from the innermost person of a question, so that an answer is reached."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from worlds.questions.expressions import Having, Named, People, Related
+from worlds.questions.evaluate import Evaluation
+from worlds.questions.expressions import Expression, Having, Named, People, Related
 from worlds.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, Relation, related
-from worlds.universe.universe import NONE, Universe
+from worlds.universe.universe import NONE, Ids, Universe
 
 ATTRIBUTES = ("birth", "job", "hobby")
 """The facts that the paper's questions ask for and begin with."""
 _STREAM = 300
 _OPPOSITE = {UP: DOWN, DOWN: UP, SIDE: SIDE, SPOUSE: SPOUSE, FRIEND: FRIEND}
-_FEW = 64
-"""Draws until somebody is taken to be not there."""
 _NAMES = tuple(RELATIONS)
 
 Choice = TypeVar("Choice")
@@ -27,6 +26,7 @@ class Walk:
         self.universe = universe
         self.number = number
         """Which question of its template it is."""
+        self._evaluation = Evaluation(universe)
         sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
         self._stream = np.random.Generator(np.random.PCG64(sequence))
 
@@ -42,6 +42,15 @@ class Walk:
         """All of them, each order as likely as any other."""
         order = np.argsort(self._stream.random(len(choices)), kind="stable")
         return [choices[place] for place in order.tolist()]
+
+    def people(self, expression: People) -> Ids:
+        """Who they are."""
+        return np.array(self._evaluation.answer(expression).values, np.int32)
+
+    def true(self, expression: Expression) -> bool | None:
+        """The answer to a question for yes or no; None when there is none."""
+        truth = self._evaluation.answer(expression).values
+        return bool(truth[0]) if truth else None
 
     def person(self) -> int:
         """Anybody."""
@@ -80,6 +89,22 @@ class Walk:
         found = related(self.universe, RELATIONS[name], np.array([person], np.int32))
         return (name, int(found[self.below(len(found))])) if len(found) else None
 
+    def none(self, person: int) -> str | None:
+        """A relation that the person has nobody for."""
+        names = self.shuffled(_NAMES)
+        return next((name for name in names if self.relative(name, person) is None), None)
+
+    def group(self, links: int) -> Related | None:
+        """At least two who are the same relation of somebody, that many links away from whom is named."""
+        reached = self.chain(self.named(), links)
+        if reached is None:
+            return None
+        people, person = reached
+        for name in self.shuffled(_NAMES):
+            if len(related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
+                return Related(name, people)
+        return None
+
     def chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
         """That many relations on from the start, and one of those reached; None where the walk ends too early."""
         people, person = start
@@ -91,11 +116,6 @@ class Walk:
             name, person = taken
             people, back = Related(name, people), RELATIONS[name]
         return people, person
-
-    def somebody(self, fits: Callable[[int], bool]) -> int | None:
-        """Somebody who fits, of many drawn at once; None when none of them does."""
-        drawn = self._stream.integers(len(self.universe), size=_FEW)
-        return next((person for person in drawn.tolist() if fits(person)), None)
 
 
 def _undoes(step: Relation, before: Relation) -> bool:

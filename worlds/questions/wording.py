@@ -107,6 +107,8 @@ def _(count: Count, names: Names) -> str:
         return f"How many {relation(of.relation).many} does {noun(of.of, names)} have?"
     if isinstance(of, Only):
         return f"How many {_several(of.of, names)} {_fit(of, names)}?"
+    if isinstance(of, Both) and isinstance(of.left, Having) and isinstance(of.right, Having):
+        return f"How many people are there {_whose(of.left, names)} and {_whose(of.right, names)}?"
     return f"How many {_several(of, names)} are there?"
 
 
