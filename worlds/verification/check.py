@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 SHOWN = 10
 """Differences of a check that are kept in full; all are counted."""
+_LONGEST = 300
+"""Characters of a value that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +70,5 @@ class Check:
 
 
 def _shown(value: object) -> str:
-    return ", ".join(str(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
+    text = ", ".join(str(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

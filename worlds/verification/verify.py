@@ -17,6 +17,7 @@ from worlds.universe.options import Options
 from worlds.universe.universe import GRAPH, Told, Universe
 from worlds.verification.answers import check_answers
 from worlds.verification.check import SHOWN, Check, Difference
+from worlds.verification.gold import check_gold
 from worlds.verification.graph import check_graph
 from worlds.verification.sources import check_articles, check_constraints, check_pages, check_split, options_of
 from worlds.verification.sparql import check_queries
@@ -89,6 +90,7 @@ def _of_a_generated(folder: Path, rows: list[dict[str, Any]], universe: Universe
     yield check_constraints(universe, options)
     told = Told.load(folder / TOLD)
     yield check_split(universe, told, options)
+    yield check_gold(rows, universe, told, plain=options.plain)
     yield check_articles(folder, universe, told, options)
     yield check_pages(folder, universe, told, options)
     by_graph = universe.told_by(told, GRAPH)

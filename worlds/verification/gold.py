@@ -1,0 +1,29 @@
+"""All that a generated world's questions say beside their answers, made once more from what they ask."""
+
+import json
+from typing import Any
+
+from worlds.questions.question import Gold
+from worlds.questions.wording import wording
+from worlds.universe.universe import Told, Universe
+from worlds.verification.answers import expression_of, name_of
+from worlds.verification.check import Check
+
+
+def check_gold(rows: list[dict[str, Any]], universe: Universe, told: Told, *, plain: bool) -> Check:
+    """The wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
+    check = Check("parts of gold")
+    gold = Gold(universe, told, plain=plain)
+    for number, row in enumerate(rows, 1):
+        what = name_of(row)
+        try:
+            expression = expression_of(row)
+            text, kind = wording(expression, gold.names), (row["kind"], row["template"])
+            # What was written is compared, in which every list is one of JSON's.
+            derived = json.loads(json.dumps(gold.of(number, expression, text, kind).to_row()))
+        except (KeyError, TypeError, IndexError, ValueError) as broken:
+            check.broken(what, broken)
+            continue
+        for name, value in derived.items():
+            check.compare(f"{name} of {what}", row.get(name), value)
+    return check
