@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from fewshot_library.formats.atif import ATIF
 from fewshot_library.formats.export import Export
 from fewshot_library.formats.format import Format, FormatError, Found, Losses
 from fewshot_library.formats.head import Head
@@ -21,6 +22,7 @@ FORMATS = {
         HUMANIQ_RUNS,
         OPENAI,
         LANGCHAIN,
+        ATIF,
     )
 }
 READ = tuple(name for name, known in FORMATS.items() if known.read)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -70,6 +71,8 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
                 first = stream.readline()
             rest = stream.read(1)
             stream.seek(0)
+            if not first:
+                return
             if rest and not isinstance(_loaded(first), Malformed):
                 yield from _lines(stream)
             else:
@@ -126,3 +129,12 @@ def _first(wrong: ValidationError) -> str:
     for part in error["loc"]:
         place += f"[{part}]" if isinstance(part, int) else f".{part}"
     return f"{place.lstrip('.') or 'it'}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def moment(text: str, place: str) -> datetime:
+    """The moment in UTC; one that names no time zone is taken to be in it."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError) as wrong:
+        raise Malformed(f"{place}: {text[:60]!r} is no time ({wrong})") from wrong

@@ -2,11 +2,13 @@
 
 import io
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from uuid_utils.compat import uuid7
 
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
 from db.record import TraceRecord
@@ -115,6 +117,32 @@ def plain_trace(thought: str = "look") -> TraceRecord:
     )
     edit = Edit(trace_id=trace.id, action="rating", before={"rating": 1}, step_id=step.id, editor_id=ada.id)
     return TraceRecord(project, question, trace, [step], edits=[edit], people={ada.id: "ada"})
+
+
+def fork_of(parent: TraceRecord, position: int) -> TraceRecord:
+    """A trace that took over the parent's steps up to the position and went another way."""
+    trace = Trace(
+        question_id=parent.question.id,
+        author_id=parent.trace.author_id,
+        status="approved",
+        parent_id=parent.trace.id,
+        parent_position=position,
+        final_thought="so it was Eve",
+        final_answer="Eve",
+    )
+    steps = [replace(step, id=uuid7(), trace_id=trace.id) for step in parent.steps[:position]]
+    steps.append(
+        Step(
+            trace_id=trace.id,
+            position=position + 1,
+            thought="look elsewhere",
+            tool="wikisearch",
+            arguments={"query": "Eve"},
+            observation="Eve was there.",
+            finished_at=trace.started_at,
+        )
+    )
+    return TraceRecord(parent.project, parent.question, trace, steps, people=parent.people)
 
 
 def export(written_as: Format, traces: Iterable[TraceRecord] | Export, path: Path) -> Losses:

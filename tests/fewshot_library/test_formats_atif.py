@@ -1,0 +1,174 @@
+"""ATIF: nothing is lost, other agents' trajectories are read, and the published models of the format accept ours."""
+
+import json
+from pathlib import Path
+
+import pytest
+from atif import Trajectory
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from db.merge import same
+from db.record import TraceRecord
+from fewshot_library.formats import detect, read_traces
+from fewshot_library.formats.atif import ATIF
+from fewshot_library.formats.format import Refused, Remark
+from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
+
+
+def trajectories(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(records(), max_size=2))
+def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
+    path = tmp_path_factory.mktemp("any") / "x.jsonl"
+    losses = export(ATIF, given_records, path)
+    assert (losses.written, losses.told()) == (len(given_records), [])
+    assert list(read_traces(path, "atif")) == given_records
+    for each in trajectories(path):
+        assert Trajectory.model_validate(each, strict=True).schema_version == "ATIF-v1.7"
+
+
+@pytest.mark.parametrize("name", ["mintaka.json", "agent_traces/qald_late_fusion_wikidata.json"])
+def test_real_traces_come_back_as_they_were(shared_data, tmp_path, name):
+    source = [found for found in read_traces(shared_data / "humaniq" / name) if isinstance(found, TraceRecord)]
+    assert export(ATIF, source, tmp_path / "x.jsonl").told() == []
+    assert detect(tmp_path / "x.jsonl") is ATIF
+    back = list(read_traces(tmp_path / "x.jsonl"))
+    assert back == source
+    assert all(same(here, there) for here, there in zip(back, source, strict=True))
+    for each in trajectories(tmp_path / "x.jsonl"):
+        Trajectory.model_validate(each, strict=True)
+
+
+def test_the_native_fields_tell_the_trace_and_are_followed_when_somebody_changes_them(tmp_path):
+    record = plain_trace()
+    path = tmp_path / "x.json"
+    export(ATIF, [record], path)
+    (trajectory,) = trajectories(path)
+    asked, looked, answered = trajectory["steps"]
+    assert (asked["source"], asked["message"]) == ("user", "who?")
+    assert looked["reasoning_content"] == "look"
+    assert looked["tool_calls"] == [{"tool_call_id": "call_1", "function_name": "read", "arguments": {"title": "x"}}]
+    assert (answered["message"], trajectory["agent"]["name"]) == ("Ada", "human")
+    asked["message"], looked["reasoning_content"], answered["message"] = "who was it?", "look there", "Eve"
+    looked["observation"] = {"results": [{"source_call_id": "call_1", "content": "nothing"}]}
+    path.write_text(json.dumps([trajectory], indent=1))
+    (back,) = read_traces(path)
+    assert told(back) == ("who was it?", [("look there", "read", {"title": "x"}, "nothing", None)], None, "Eve")
+
+
+def test_steps_that_a_fork_took_over_are_marked_as_copied(tmp_path):
+    parent = plain_trace()
+    fork = fork_of(parent, 1)
+    export(ATIF, [parent, fork], tmp_path / "x.jsonl")
+    first, second = trajectories(tmp_path / "x.jsonl")
+    assert [step.get("is_copied_context") for step in first["steps"]] == [None, None, None]
+    assert [step.get("is_copied_context") for step in second["steps"]] == [None, True, None, None]
+    assert list(read_traces(tmp_path / "x.jsonl")) == [parent, fork]
+
+
+FOREIGN = {
+    "schema_version": "ATIF-v1.5",
+    "session_id": "s",
+    "trajectory_id": "t",
+    "agent": {"name": "other", "version": "2", "tool_definitions": [{"type": "function"}], "model_name": "m"},
+    "steps": [
+        {"step_id": 1, "source": "system", "message": "Be brief."},
+        {"step_id": 2, "source": "user", "message": [{"type": "text", "text": "who?"}]},
+        {
+            "step_id": 3,
+            "timestamp": "2026-01-02T03:04:05Z",
+            "source": "agent",
+            "message": "I look.",
+            "reasoning_content": "hm",
+            "tool_calls": [
+                {"tool_call_id": "a", "function_name": "f", "arguments": {}},
+                {"tool_call_id": "b", "function_name": "g", "arguments": {"x": 1}, "extra": {"retries": 2}},
+            ],
+            "observation": {
+                "results": [
+                    {"source_call_id": "b", "content": "two", "extra": {"rating": 4}},
+                    {"source_call_id": "a", "content": None},
+                ]
+            },
+            "metrics": {"prompt_tokens": 7},
+        },
+        {"step_id": 4, "source": "agent", "message": "wait", "observation": {"results": [{"content": "tick"}]}},
+        {"step_id": 5, "source": "agent", "message": "Ada", "reasoning_content": "clear"},
+    ],
+    "final_metrics": {"total_steps": 5},
+}
+
+
+def test_a_trajectory_of_another_agent_is_kept_whole(tmp_path):
+    Trajectory.model_validate(FOREIGN)
+    (tmp_path / "x.json").write_text(json.dumps(FOREIGN, indent=1))
+    remark, record = read_traces(tmp_path / "x.json")
+    assert remark == Remark("record 1", "message 7, said by the environment, was taken as what step 3 saw")
+    steps = [
+        ("hm\n\nI look.", "f", {}, "", None),
+        ("", "g", {"x": 1}, "two", None),
+        ("wait", None, {}, "tick", None),
+    ]
+    assert told(record) == ("who?", steps, "clear", "Ada")
+    assert [step.rating for step in record.steps] == [None, 4, None]
+    assert f"{record.trace.started_at:%FT%TZ}" == "2026-01-02T03:04:05Z"
+    kept = json.dumps(record.trace.configuration)
+    for beside in ("Be brief.", '"model_name": "m"', '"prompt_tokens": 7', '"retries": 2', '"total_steps": 5', '"s"'):
+        assert beside in kept
+    assert list(record.faults()) == []
+
+
+def changed(path: str, value: object) -> dict:
+    copy = json.loads(json.dumps(FOREIGN))
+    place = copy
+    *way, last = path.split("/")
+    for part in way:
+        place = place[int(part)] if isinstance(place, list) else place[part]
+    place[last] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("schema_version", "ATIF-v2.0", "schema_version is 'ATIF-v2.0'"),
+        ("steps/1/step_id", 7, "its steps are not numbered"),
+        ("steps/1/source", "robot", "steps[1].source: input should be"),
+        ("steps/2/timestamp", "noon", "step 3: 'noon' is no time"),
+        ("steps/2/tool_calls/0/arguments", [], "steps[2].tool_calls[0].arguments: input should be"),
+        ("steps/2/observation/results/0/source_call_id", "z", "answers the call 'z'"),
+        ("steps/1/message", [{"type": "image", "source": {}}], "step 2 has a part of the kind 'image'"),
+        ("extra", {"showhow": {}}, "extra.showhow has no question"),
+        ("extra", {"showhow": {"question": {}, "trace": {}}}, "its first step is no question"),
+    ],
+)
+def test_a_malformed_trajectory_is_refused_with_the_place(tmp_path, path, value, reason):
+    (tmp_path / "x.json").write_text(json.dumps(changed(path, value)))
+    (refused,) = read_traces(tmp_path / "x.json")
+    assert isinstance(refused, Refused)
+    assert reason in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda t: t["steps"][1].update(message="so"), "step 2 is no thought of the agent's alone"),
+        (lambda t: t["steps"][1]["tool_calls"].append(t["steps"][1]["tool_calls"][0]), "several calls"),
+        (lambda t: t["steps"][1]["extra"]["showhow"].pop("id"), "the step has no 'id'"),
+        (lambda t: t.update(trajectory_id="x"), "the trace's id is 'x'"),
+        (lambda t: t["extra"]["showhow"].pop("people"), "'people' is missing"),
+        (lambda t: t["steps"][0].update(message=["x"]), "step 1 says something that is no text"),
+    ],
+)
+def test_one_of_ours_that_was_damaged_is_refused_with_the_reason(tmp_path, change, reason):
+    export(ATIF, [plain_trace()], tmp_path / "x.json")
+    (trajectory,) = trajectories(tmp_path / "x.json")
+    change(trajectory)
+    (tmp_path / "x.json").write_text(json.dumps(trajectory))
+    (refused,) = read_traces(tmp_path / "x.json")
+    assert isinstance(refused, Refused)
+    assert reason in refused.reason
