@@ -196,22 +196,20 @@ class Web:
         return Lines(fact, people, self._value(fact, people), groups, self._now[people])
 
     def _once(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
-        """Those who had been grown up for a while, each with a day of that time, a year ago or longer."""
+        """Those who had been grown up for a while, each with a day of that time, before the oldest page of now."""
         universe = self._universe
         draws = chance.random(len(people))
         start = universe.birth[people].astype(np.int64) + _GROWN_UP
         death = universe.death[people]
-        end = np.minimum(np.where(death > NONE, death, universe.today), universe.today - _YEAR)
+        end = np.minimum(np.where(death > NONE, death, universe.today), universe.today - _LATELY)
         fits = (universe.birth[people] > NONE) & (start < end)
         return people[fits], (start + (draws * (end - start)).astype(np.int64))[fits]
 
     def _another(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
         """For everybody a value that is not theirs."""
         universe = self._universe
-        count = {"residence": len(universe.places.towns), "job": len(universe.jobs), "hobby": len(universe.hobbies)}[
-            fact
-        ]
-        found: Rows = (getattr(universe, fact)[people] + 1 + below(chance, count - 1, len(people))) % count
+        named = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]
+        found: Rows = (getattr(universe, fact)[people] + 1 + below(chance, len(named) - 1, len(people))) % len(named)
         return found
 
 
