@@ -50,14 +50,15 @@ class Groups:
         return slice(int(self.starts[group]), int(end))
 
 
-@dataclass(frozen=True, slots=True)
 class Kernel:
     """L of N items: the logarithms of their qualities, shape (N,), their groups, the similarities of the groups."""
 
-    log_quality: Floats
-    groups: Groups
-    rows: Rows
-    nugget: float = NUGGET
+    def __init__(self, log_quality: Floats, groups: Groups, rows: Rows, nugget: float = NUGGET) -> None:
+        self.log_quality, self.groups, self.rows, self.nugget = log_quality, groups, rows, nugget
+        self.by_group: Floats = 2 * log_quality[groups.order]
+        """2 log q of every item, in the order of the groups."""
+        self.best: Floats = np.maximum.reduceat(self.by_group, groups.starts) if len(groups) else self.by_group
+        """The greatest of each group, shape (G,)."""
 
     def __len__(self) -> int:
         return len(self.log_quality)
@@ -170,19 +171,18 @@ def _best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
 
 
 class _Turns:
-    """The incremental Cholesky factor of the chosen items, and each group's best item that is still free."""
+    """The incremental Cholesky factor of the items that were taken, and each group's best item that is still free."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel, self._groups = kernel, kernel.groups
-        self._quality = 2 * kernel.log_quality[self._groups.order]
-        empty = not len(self._groups)
-        self._best = self._quality[:0] if empty else np.maximum.reduceat(self._quality, self._groups.starts)
+        self._best = kernel.best.copy()
+        self._gone: dict[int, list[int]] = {}
         self._left = np.ones(len(self._groups))
         self._log_left = np.zeros(len(self._groups))
         self._columns: list[Floats] = []
 
     def novelty(self, item: int) -> float:
-        """The Schur complement of an item that is not chosen."""
+        """The Schur complement of an item that is not taken."""
         return max(float(self._left[self._groups.of[item]]), 0.0)
 
     def gain(self, item: int) -> float:
@@ -213,10 +213,17 @@ class _Turns:
         """Let these items not be the best of their groups any more."""
         for item in items:
             group = int(self._groups.of[item])
-            span = self._groups.span(group)
-            self._quality[span.start + int(np.searchsorted(self._groups.order[span], item))] = -np.inf
-            self._best[group] = self._quality[span].max()
+            self._gone.setdefault(group, []).append(item)
+            self._best[group] = self._free(group).max()
 
     def _head(self, group: int) -> int:
+        return int(self._groups.order[self._groups.span(group)][np.argmax(self._free(group))])
+
+    def _free(self, group: int) -> Floats:
         span = self._groups.span(group)
-        return int(self._groups.order[span.start + int(np.argmax(self._quality[span]))])
+        found = self._kernel.by_group[span]
+        gone = self._gone.get(group)
+        if gone:
+            found = found.copy()
+            found[np.searchsorted(self._groups.order[span], gone)] = -np.inf
+        return found

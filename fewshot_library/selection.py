@@ -1,7 +1,7 @@
 """Which demonstrations are put before a question: the ways to choose, and what each choice rests on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -100,6 +100,11 @@ def select(pool: Pool, question: npt.NDArray[np.float32], wish: Wish) -> Selecti
     return Selection(wish, dpp.explained(kernel, chosen), cosines)
 
 
+def kernel_for(pool: Pool, question: npt.NDArray[np.float32], wish: Wish) -> Kernel:
+    """What the determinantal point process chooses by, for a question's embedding."""
+    return _kernel(pool, _cosines(pool, question), wish)
+
+
 def _cosines(pool: Pool, row: npt.NDArray[np.float32]) -> Floats:
     found: Floats = (pool.embeddings @ row).astype(np.float64)
     return np.round(found, _DECIMALS)
@@ -122,7 +127,7 @@ def _by_dpp(_pool: Pool, kernel: Kernel, _cosines: Floats, wish: Wish) -> list[i
 
 def _by_diversity(pool: Pool, kernel: Kernel, cosines: Floats, wish: Wish) -> list[int]:
     alike = np.where(kernel.log_quality > -np.inf, 0.0, -np.inf)
-    return _by_dpp(pool, replace(kernel, log_quality=alike), cosines, wish)
+    return _by_dpp(pool, Kernel(alike, kernel.groups, kernel.rows, kernel.nugget), cosines, wish)
 
 
 def _by_relevance(_pool: Pool, _kernel: Kernel, cosines: Floats, wish: Wish) -> list[int]:
