@@ -1,7 +1,5 @@
 """All kinds of questions of a world, and their templates."""
 
-from collections.abc import Iterator
-
 from worlds.questions.compositions import compositions, conjunctions
 from worlds.questions.grammar import grammar
 from worlds.questions.groups import comparatives, counts, filters, superlatives
@@ -27,10 +25,9 @@ KINDS = (
 """The first three are the paper's grammar."""
 
 
-def templates(options: Options) -> Iterator[Template]:
+def templates(options: Options) -> list[Template]:
     """Every template, in the order of KINDS but for the grammar's, which stand by length."""
-    yield from grammar(options.depth, each=options.each)
-    for made in (
+    others = (
         compositions,
         conjunctions,
         filters,
@@ -40,5 +37,8 @@ def templates(options: Options) -> Iterator[Template]:
         comparisons,
         judgements,
         unanswerable,
-    ):
-        yield from made()
+    )
+    found = list(grammar(options.depth, each=options.each))
+    for made in others:
+        found.extend(made())
+    return found

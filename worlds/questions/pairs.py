@@ -1,6 +1,6 @@
 """Templates about two people: who comes first, what they share, and yes or no by a strategy that is not told.
 
-Yes and no are asked for in turn, so that of the questions of a template as many have the one answer as the other.
+Yes and no are wanted in turn, so that of the questions of a template as many have the one answer as the other.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ _ONE = ("mother", "father", "husband", "wife")
 """Relations that nobody has two people for."""
 _NEAR = 20 * 365
 """Days between two births or deaths, at most: the harder question."""
-_DRAWS = 64
+_DRAWS = 8
 """Pairs until two are taken to be not there."""
 _SHARED = {
     ("job", False): "Do {} and {} have the same occupation?",
     ("hobby", False): "Do {} and {} have the same hobby?",
     ("birthplace", False): "Were {} and {} born in the same town?",
     ("birthplace", True): "Were {} and {} born in the same country?",
-    ("residence", True): "Do {} and {} live in the same country?",
+    ("residence", True): "Are the residences of {} and {} in the same country?",
 }
 _JUDGED = {
     "met": "Could {} have met {}?",
@@ -39,9 +39,9 @@ def comparisons() -> Iterator[Template]:
             yield Template(COMPARISON, text.format(whom(1), whom(1)), _order(fact, 1, first=first))
     for (fact, country), text in _SHARED.items():
         yield Template(COMPARISON, text.format(whom(0), whom(0)), _same(fact, 0, country=country))
-    yield Template(COMPARISON, _SHARED["job", False].format(whom(1), whom(0)), _same("job", 1, country=False))
+    yield Template(COMPARISON, _SHARED["job", False].format(whom(0), whom(1)), _same("job", 1, country=False))
     yield Template(
-        COMPARISON, _SHARED["birthplace", True].format(whom(1), whom(0)), _same("birthplace", 1, country=True)
+        COMPARISON, _SHARED["birthplace", True].format(whom(0), whom(1)), _same("birthplace", 1, country=True)
     )
 
 
@@ -66,13 +66,12 @@ def _order(fact: str, links: int, *, first: bool) -> Draw:
 
 def _same(fact: str, links: int, *, country: bool) -> Draw:
     def draw(walk: Walk) -> Expression | None:
-        wanted = bool(walk.number % 2)
-        if wanted and not country:
+        if walk.yes and not country:
             return _alike(walk, fact, links)
         pair = _pair(
             walk,
-            (links, 0),
-            lambda left, right: walk.true(Same(Named(left), Named(right), fact, country)) == wanted,
+            (0, links),
+            lambda left, right: walk.true(Same(Named(left), Named(right), fact, country)) == walk.yes,
         )
         return Same(*pair, fact, country) if pair else None
 
@@ -86,17 +85,15 @@ def _alike(walk: Walk, fact: str, links: int) -> Expression | None:
         return None
     people, person = side
     other = walk.one_of(walk.universe.people_with(fact, walk.fact(fact, person)).tolist())
-    return Same(people, Named(other), fact) if other != person else None
+    return Same(Named(other), people, fact) if other != person else None
 
 
 def _judge(strategy: str, links: int) -> Draw:
     def draw(walk: Walk) -> Expression | None:
-        wanted = bool(walk.number % 2)
-
         def fits(left: int, right: int) -> bool:
             sides = Named(left), Named(right)
             sound = _SOUND.get(strategy)
-            return (sound is None or sound(walk, *sides)) and walk.true(Judge(strategy, *sides)) == wanted
+            return (sound is None or sound(walk, *sides)) and walk.true(Judge(strategy, *sides)) == walk.yes
 
         pair = _pair(walk, (links, 0), fits)
         return Judge(strategy, *pair) if pair else None

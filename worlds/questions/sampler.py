@@ -18,8 +18,10 @@ from worlds.universe.universe import Told, Universe
 
 ATTEMPTS = 100
 """Draws for one question until it is given up."""
+PATIENCE = 2
+"""Questions of a template given up in a row until no more of it are drawn."""
 NO_WAY, NO_ANSWER, ANSWER = "found nobody to ask about", "had no answer", "had an answer"
-TOO_MANY, ASKED = "led to too many people", "was asked already"
+TOO_MANY, ASKED = "led to too many people", "had been asked already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,11 @@ class Questions(Iterator[GeneratedQuestion]):
     told: Told
     options: Options
     _made: Counter[Template] = field(default_factory=Counter)
+    _failed: Counter[Template] = field(default_factory=Counter)
     _why: dict[Template, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._templates = list(templates(self.options))
+        self._templates = templates(self.options)
         self._evaluation = Evaluation(self.universe)
         self._asked: set[Expression | str] = set()
         self._stream = self._all()
@@ -74,7 +77,8 @@ class Questions(Iterator[GeneratedQuestion]):
         # Round after round, so that whoever takes the first questions has some of every template.
         for round_ in range(self.options.per_template):
             for template in self._templates:
-                found = self._ask(template, round_, gold)
+                found = self._ask(template, round_, gold) if self._failed[template] < PATIENCE else None
+                self._failed[template] = 0 if found else self._failed[template] + 1
                 if found is not None:
                     number += 1
                     self._made[template] += 1

@@ -26,6 +26,8 @@ class Walk:
         self.universe = universe
         self.number = number
         """Which question of its template it is."""
+        self.yes = (template + number) % 2 == 0
+        """Which answer is wanted where it is yes or no; half of the questions of every template get each."""
         self._evaluation = Evaluation(universe)
         sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
         self._stream = np.random.Generator(np.random.PCG64(sequence))

@@ -127,7 +127,7 @@ def _(same: Same, names: Names) -> str:
         case "birthplace":
             return f"Were {both} born in the same {where}?"
         case "residence":
-            return f"Do {both} live in the same {where}?"
+            return f"Are the residences of {both} in the same {where}?"
     return f"Do {both} have the same {LABELS[same.fact]}?"
 
 
