@@ -65,7 +65,7 @@ def _branches(
         found = [cell for cell in cells.get(place, []) if outgoing or (relation.id, cell.value) not in seen]
         seen |= {(relation.id, cell.value) for cell in found}
         if found:
-            values = tuple(_value(cell, labels) for cell in found[:most])
+            values = tuple(sorted((_value(cell, labels) for cell in found[:most]), key=lambda value: value.label))
             yield Branch(relation, outgoing, values, more=len(cells[place]) > most)
 
 

@@ -6,7 +6,7 @@ from app.components.drawing import Box, Line, draw
 from tools.run_query import readable
 from worlds.neighbourhood import Branch, Neighbourhood
 
-CENTRE, NAME, VALUE = 230, 108, 186
+CENTRE, NAME, VALUE = 340, 108, 186
 HEIGHT, STEP, GAP = 25, 29, 7
 TRUNK, NAMES, VALUES = 14, 28, 154
 """Where the trunk, the relations' names and the values begin, in pixels from the left."""
@@ -61,6 +61,6 @@ def _values(branch: Branch, y: float, boxes: list[Box], lines: list[Line]) -> fl
         )
         y += STEP
     if branch.more:
-        boxes.append(Box(VALUES, y, VALUE, HEIGHT, "and more; ask the query console", look="name"))
+        boxes.append(Box(VALUES, y, VALUE, HEIGHT, "and more", look="name"))
         y += STEP
     return y

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from app.resources import open_world, settings
-from worlds.generator.blocks import TOLD, UNIVERSE
+from worlds.generator.blocks import UNIVERSE
+from worlds.generator.build import PAGES
+from worlds.generator.marks import marks_by_address
 from worlds.questions.question_file import QUESTIONS, QuestionFile
 from worlds.source import World
-from worlds.universe.universe import Told, Universe
+from worlds.universe.universe import Universe
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,9 @@ class SelectedWorld:
         """What is true in it."""
         return _universe(self.folder / UNIVERSE, self.stamp)
 
-    def told(self) -> Told | None:
-        """Which source tells what."""
-        return _told(self.folder / TOLD, self.stamp)
+    def marks(self) -> dict[str, list[dict[str, Any]]] | None:
+        """What is wrong on its web pages, by address; None where nobody knows it."""
+        return _marks(self.folder / PAGES, self.stamp)
 
 
 @lru_cache(maxsize=256)
@@ -64,12 +66,12 @@ def _questions(file: Path, _stamp: str) -> QuestionFile | None:
     return QuestionFile(file) if file.is_file() else None
 
 
+@lru_cache(maxsize=2)
+def _marks(file: Path, _stamp: str) -> dict[str, list[dict[str, Any]]] | None:
+    return marks_by_address(file) if file.is_file() else None
+
+
 # A universe of a million people takes some hundred megabytes.
 @lru_cache(maxsize=2)
 def _universe(file: Path, _stamp: str) -> Universe | None:
     return Universe.load(file) if file.is_file() else None
-
-
-@lru_cache(maxsize=2)
-def _told(file: Path, _stamp: str) -> Told | None:
-    return Told.load(file) if file.is_file() else None

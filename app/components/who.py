@@ -11,8 +11,11 @@ from db.models import User
 
 def who() -> User:
     """The person at work, known by `?you=NAME`; without one, the account's name on this machine."""
-    name = st.query_params.get("you", "").strip() or getpass.getuser()
     cached: User | None = st.session_state.get("person")
+    if cached is not None and not st.query_params.get("you", "").strip():
+        # The links between the pages drop what the address says; who works here stays the same.
+        st.query_params["you"] = cached.name
+    name = st.query_params.get("you", "").strip() or getpass.getuser()
     if cached is None or cached.name != name:
         with database().begin() as session:
             cached = projects.get_or_create_user(session, name)

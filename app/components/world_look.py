@@ -9,6 +9,7 @@ from app.components.neighbourhood import show_neighbourhood
 from app.components.places import go_to_entity, here
 from app.components.plain import plain, plain_html
 from app.components.selected_world import SelectedWorld
+from app.components.table import Entry, show_table
 from app.components.world_search import search_world, suggest
 from worlds.family import Family, GraphKin, family, true_family
 from worlds.neighbourhood import neighbourhood
@@ -43,7 +44,7 @@ def show_surroundings(world: SelectedWorld) -> None:
         return
     left, right = st.columns(2, gap="medium")
     with left:
-        _show_text(place, sources)
+        _show_text(world, place, sources)
     with right:
         _show_graph(place, sources.graph)
     if place.entity is not None:
@@ -78,14 +79,39 @@ def _entity_of(sources: World, title: str) -> str | None:
         return None
 
 
-def _show_text(place: Place, sources: World) -> None:
+def _show_text(world: SelectedWorld, place: Place, sources: World) -> None:
     st.subheader("Web page" if place.address else "Article", anchor=False)
     if place.article is None:
         st.caption("This world has no articles." if sources.text is None else "No article is about this entity.")
         return
     if place.address:
-        st.caption(plain(place.address))
+        st.html(f'<p class="address">{plain_html(place.address)}</p>')
     st.html(f'<div class="article" tabindex="0" role="region" aria-label="Article">{_written(place.article)}</div>')
+    if place.address:
+        _show_marks(world, place.address)
+
+
+def _show_marks(world: SelectedWorld, address: str) -> None:
+    """What the page gets wrong, which a reader of it cannot know."""
+    known = world.marks()
+    if known is None:
+        return
+    marks = known.get(address, [])
+    st.caption("What this page gets wrong:" if marks else "Nothing on this page is wrong.")
+    if marks:
+        rows = [
+            [Entry(mark["sentence"]), Entry(mark["why"]), _value(mark["true"]), _value(mark["person"])]
+            for mark in marks
+        ]
+        columns = ("it says", "that is", "true is", "of")
+        show_table(columns, rows, key="marks", label="What the page gets wrong", go=go_to_entity)
+
+
+def _value(value: dict[str, str | None] | None) -> Entry | None:
+    if value is None:
+        return None
+    entity = value["entity"] or ""
+    return Entry(value["text"] or "", entity, entity)
 
 
 def _written(article: Article) -> str:

@@ -35,7 +35,7 @@ MOST_BARS = 12
 
 def show_overview(world: SelectedWorld) -> None:
     """Draw all of it, or say in one sentence what this world does not have."""
-    sizes = {name: count for name in SIZES if isinstance(count := world.about.get(name), int)}
+    sizes = {name: count for name in SIZES if isinstance(count := world.about.get(name), int) and count}
     with st.container(horizontal=True, key="sizes"):
         for name, count in sizes.items():
             st.metric(name, f"{count:,}", width="content")

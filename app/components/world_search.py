@@ -66,7 +66,7 @@ def _places(sources: World) -> dict[str, Callable[[str], list[Found]]]:
         ]
     if web is not None:
         found["web pages"] = lambda query: [
-            Found(hit.title, f"{hit.address}: {hit.snippet}", go_to_page, hit.address, hit.relaxed)
+            Found(hit.title, f"{_bare(hit.address)}: {hit.snippet}", go_to_page, hit.address, hit.relaxed)
             for hit in web.search(query, HITS)
         ]
     if graph is not None:
@@ -75,6 +75,11 @@ def _places(sources: World) -> dict[str, Callable[[str], list[Found]]]:
             for one in graph.find(query, HITS)
         ]
     return found
+
+
+def _bare(address: str) -> str:
+    # With its scheme it would be drawn as a link out of the world.
+    return address.partition("://")[2] or address
 
 
 def _show(found: list[Found]) -> None:

@@ -1,6 +1,7 @@
 """`showhow world around | family | questions`: what the Worlds page shows of a world."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from worlds.family import Family, GraphKin, family, true_family
 from worlds.folder import world_folder
 from worlds.generator.blocks import UNIVERSE
 from worlds.neighbourhood import MOST, Branch, neighbourhood
+from worlds.open import about_world
 from worlds.questions.question_file import QUESTIONS, Head, QuestionFile, Wanted
 from worlds.source import GraphSource
 from worlds.universe.universe import Universe
@@ -39,7 +41,7 @@ def relatives(
     as_json: AsJson = False,
 ) -> None:
     """A person's family, from grandparents to grandchildren."""
-    file = world_folder(settings().worlds, name) / UNIVERSE
+    file = _folder(name) / UNIVERSE
     if told or not file.is_file():
         found = family(GraphKin(_graph(name)), entity)
     else:
@@ -62,13 +64,18 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
     as_json: AsJson = False,
 ) -> None:
     """A generated world's own questions; with --json everything of their gold."""
-    file = world_folder(settings().worlds, name) / QUESTIONS
+    file = _folder(name) / QUESTIONS
     if not file.is_file():
         raise CommandFailed(f"the world {name} has no questions of its own; a generated one has")
     known = QuestionFile(file)
     found = known.like(Wanted(text, kind, needs, lowest, highest))[after : after + limit]
     rows: list[dict[str, Any]] = [known.row(head) for head in found] if as_json else []
     emit(rows, "\n".join(map(_line, found)) or "no questions", as_json=as_json)
+
+
+def _folder(name: str) -> Path:
+    about_world(settings().worlds, name)
+    return world_folder(settings().worlds, name)
 
 
 def _graph(name: str) -> GraphSource:
