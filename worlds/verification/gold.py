@@ -3,17 +3,20 @@
 import json
 from typing import Any
 
+from worlds.questions.kinds import templates
 from worlds.questions.question import Gold
 from worlds.questions.wording import wording
+from worlds.universe.options import Options
 from worlds.universe.universe import Told, Universe
 from worlds.verification.answers import expression_of, name_of
 from worlds.verification.check import Check
 
 
-def check_gold(rows: list[dict[str, Any]], universe: Universe, told: Told, *, plain: bool) -> Check:
-    """The wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
+def check_gold(rows: list[dict[str, Any]], universe: Universe, told: Told, options: Options) -> Check:
+    """The template, wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
     check = Check("parts of gold")
-    gold = Gold(universe, told, plain=plain)
+    gold = Gold(universe, told, plain=options.plain)
+    known = {(template.kind, template.text) for template in templates(options)}
     for number, row in enumerate(rows, 1):
         what = name_of(row)
         try:
@@ -24,6 +27,8 @@ def check_gold(rows: list[dict[str, Any]], universe: Universe, told: Told, *, pl
         except (KeyError, TypeError, IndexError, ValueError) as broken:
             check.broken(what, broken)
             continue
+        if kind not in known:
+            check.differs(f"template of {what}", ": ".join(map(str, kind)), "one of the templates")
         for name, value in derived.items():
             check.compare(f"{name} of {what}", row.get(name), value)
     return check

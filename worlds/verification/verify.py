@@ -90,7 +90,7 @@ def _of_a_generated(folder: Path, rows: list[dict[str, Any]], universe: Universe
     yield check_constraints(universe, options)
     told = Told.load(folder / TOLD)
     yield check_split(universe, told, options)
-    yield check_gold(rows, universe, told, plain=options.plain)
+    yield check_gold(rows, universe, told, options)
     yield check_articles(folder, universe, told, options)
     yield check_pages(folder, universe, told, options)
     by_graph = universe.told_by(told, GRAPH)
