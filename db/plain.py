@@ -38,7 +38,7 @@ def from_plain(kind: type[Noun], plain: Any) -> Noun:
     name = kind.__name__.lower()
     if not isinstance(plain, dict):
         raise BrokenNoun(f"the {name} is no JSON object")
-    known = _kinds(kind)
+    known = kinds(kind)
     if unknown := sorted(plain.keys() - known.keys()):
         raise BrokenNoun(f"the {name} has an unknown field {unknown[0]!r}")
     if missing := sorted((_required(kind) | ({"id"} & known.keys())) - plain.keys()):
@@ -47,7 +47,7 @@ def from_plain(kind: type[Noun], plain: Any) -> Noun:
 
 
 @cache
-def _kinds(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
+def kinds(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
     """The Python types that each field may have."""
     hints = get_type_hints(kind)
     found = {}

@@ -12,6 +12,7 @@ from fewshot_library.formats.humaniq import HUMANIQ
 from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
 from fewshot_library.formats.langchain import LANGCHAIN
 from fewshot_library.formats.openai import OPENAI
+from fewshot_library.formats.parquet import PARQUET
 from fewshot_library.formats.showhow import SHOWHOW
 
 FORMATS = {
@@ -23,6 +24,7 @@ FORMATS = {
         OPENAI,
         LANGCHAIN,
         ATIF,
+        PARQUET,
     )
 }
 READ = tuple(name for name, known in FORMATS.items() if known.read)

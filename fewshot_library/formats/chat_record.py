@@ -76,7 +76,7 @@ def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
         rest | ({"messages": beside} if beside else {}) | ({"together": turns.together} if turns.together else {})
     )
     trace.configuration = {"tools": chat.tools} | ({origin.format: remembered} if remembered else {})
-    yield from (Remark(origin.place.removesuffix(", ") or "record 1", remark) for remark in turns.remarks)
+    yield from (Remark(origin.place, remark) for remark in turns.remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
 
 

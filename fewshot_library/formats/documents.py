@@ -41,7 +41,7 @@ def documents_reader(
         for place, value in _values(path):
             listed = [(place, value)] if isinstance(value, Malformed) or is_record(value) else _each(place, value)
             for where, raw in listed:
-                yield from _taken(raw, take, Origin(format_name, path.stem, where))
+                yield from taken(raw, take, Origin(format_name, path.stem, where.removesuffix(", ") or "record 1"))
 
     return read
 
@@ -50,7 +50,8 @@ def _each(place: str, values: list[Any]) -> list[tuple[str, Any]]:
     return [(f"{place}record {number}", value) for number, value in enumerate(values, start=1)]
 
 
-def _taken(raw: Any, take: Take, origin: Origin) -> Iterator[Found]:
+def taken(raw: Any, take: Take, origin: Origin) -> Iterator[Found]:
+    """What becomes of one record; one that is malformed is refused."""
     try:
         if isinstance(raw, Malformed):
             raise raw
@@ -58,9 +59,9 @@ def _taken(raw: Any, take: Take, origin: Origin) -> Iterator[Found]:
         # All of a record or nothing: what is wrong at its end must not leave its beginning.
         yield from list(take(raw, origin))
     except (Malformed, UnstorableText) as wrong:
-        yield Refused(origin.place.removesuffix(", ") or "record 1", str(wrong))
+        yield Refused(origin.place, str(wrong))
     except RecursionError:
-        yield Refused(origin.place.removesuffix(", ") or "record 1", "it is nested too deeply")
+        yield Refused(origin.place, "it is nested too deeply")
 
 
 def _values(path: Path) -> Iterator[tuple[str, Any]]:

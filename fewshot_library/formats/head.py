@@ -25,9 +25,12 @@ class Head:
     def keys(self) -> dict[str, str]:
         """The keys of the JSON as paths like "[].messages[].role", each with its first value where that is a text."""
         found: dict[str, str] = {}
-        for path, value in _walk(self.text):
-            if not found.get(path):
-                found[path] = value
+        try:
+            for path, value in _walk(self.text):
+                found[path] = found.get(path) or value
+        except UnicodeDecodeError:
+            # What is no text has no keys; a format that is none may know it all the same.
+            return {}
         return found
 
     def has(self, *paths: str) -> bool:

@@ -43,7 +43,8 @@ class _Chat(Open):
     tools: list[dict[str, Any]] | None = None
 
 
-def _take(raw: Any, origin: Origin) -> Iterator[Found]:
+def take(raw: Any, origin: Origin) -> Iterator[Found]:
+    """The trace that one of its records tells."""
     chat = shaped(_Chat, raw)
     messages = [message_of(each, number) for number, each in enumerate(chat.messages, start=1)]
     return record_from(Chat(messages, chat.tools or [], chat.rest), origin)
@@ -110,6 +111,6 @@ OPENAI = Format(
     "openai",
     "chats with tool calls, as models are fine-tuned with them",
     lambda head: head.has("messages[].role"),
-    documents_reader("openai", _take),
+    documents_reader("openai", take),
     as_lines(_tell),
 )

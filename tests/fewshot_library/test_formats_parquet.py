@@ -1,0 +1,103 @@
+"""Parquet: nothing is lost, and Hugging Face datasets loads it with typed features."""
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from db.record import TraceRecord
+from fewshot_library.formats import detect, read_traces
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.format import FormatError, Refused
+from fewshot_library.formats.parquet import PARQUET
+from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(records(), max_size=2))
+def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
+    path = tmp_path_factory.mktemp("any") / "x.parquet"
+    losses = export(PARQUET, given_records, path)
+    assert (losses.written, losses.told()) == (len(given_records), [])
+    assert detect(path) is PARQUET
+    assert list(read_traces(path)) == given_records
+
+
+def test_real_traces_come_back_as_they_were_in_more_than_one_block(shared_data, tmp_path):
+    source = shared_data / "humaniq" / "agent_traces" / "mintaka_late_fusion_wikidata.json"
+    real = [found for found in read_traces(source) if isinstance(found, TraceRecord)]
+    export(PARQUET, real, tmp_path / "x.parquet")
+    assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups > 1
+    assert list(read_traces(tmp_path / "x.parquet")) == real
+
+
+def test_datasets_loads_it_with_typed_features(tmp_path):
+    parent = plain_trace()
+    export(PARQUET, Export([parent, fork_of(parent, 1)]), tmp_path / "x.parquet")
+    datasets.disable_progress_bars()
+    loaded = datasets.load_dataset(
+        "parquet", data_files=str(tmp_path / "x.parquet"), cache_dir=str(tmp_path / "cache"), split="train"
+    )
+    features = loaded.features
+    assert features["trace"]["started_at"] == datasets.Value("timestamp[us, tz=UTC]")
+    assert features["steps"].feature["rating"] == datasets.Value("int32")
+    assert features["messages"].feature["tool_calls"].feature["function"]["arguments"] == datasets.Value("string")
+    assert [row["question"]["text"] for row in loaded] == ["who?", "who?"]
+    assert [row["trace"]["final_answer"] for row in loaded] == ["Ada", "Eve"]
+    assert [message["role"] for message in loaded[0]["messages"]] == ["user", "assistant", "tool", "assistant"]
+    # What datasets writes again is still ours.
+    loaded.to_parquet(str(tmp_path / "again.parquet"))
+    assert [told(record) for record in read_traces(tmp_path / "again.parquet")] == [
+        told(parent),
+        told(fork_of(parent, 1)),
+    ]
+
+
+def test_chats_of_others_are_read(tmp_path):
+    chats = [
+        {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], "source": "web"},
+        {"messages": [{"role": "assistant", "content": "a"}], "source": None},
+    ]
+    pq.write_table(pa.Table.from_pylist(chats), tmp_path / "x.parquet")
+    record, refused = read_traces(tmp_path / "x.parquet")
+    assert told(record) == ("q", [], None, "a")
+    assert record.trace.configuration["parquet"] == {"source": "web"}
+    assert refused == Refused("row 2", "nobody asks anything: it has no message of a user")
+
+
+def rows(tmp_path):
+    export(PARQUET, [plain_trace()], tmp_path / "x.parquet")
+    return pq.read_table(tmp_path / "x.parquet").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda row: row["messages"][0].update(content="else"), "its messages tell another trace"),
+        (lambda row: row.update(trace=None), "its trace is missing"),
+        (lambda row: row["trace"].update(id="x"), "the trace's id is 'x'"),
+        (lambda row: row["steps"][0].update(arguments="{"), "Expecting property name"),
+        (lambda row: row["steps"][0].update(position=4), "not numbered"),
+        (lambda row: row.update(people=[]), "a person has no name"),
+    ],
+)
+def test_a_row_that_was_damaged_is_refused_with_its_number(tmp_path, change, reason):
+    first, second = *rows(tmp_path), *rows(tmp_path)
+    change(second)
+    schema = pq.read_schema(tmp_path / "x.parquet")
+    pq.write_table(pa.Table.from_pylist([first, second], schema), tmp_path / "y.parquet")
+    record, refused = read_traces(tmp_path / "y.parquet")
+    assert isinstance(record, TraceRecord)
+    assert refused.place == "row 2"
+    assert reason in refused.reason
+
+
+def test_what_is_no_such_file_is_refused(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 nothing of the kind")
+    with pytest.raises(FormatError, match="cannot be read as Parquet"):
+        list(read_traces(tmp_path / "x.parquet"))
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
+    with pytest.raises(FormatError, match="neither the columns"):
+        list(read_traces(tmp_path / "y.parquet"))
