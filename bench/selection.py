@@ -115,16 +115,15 @@ def _greedy_on_all(pool: Pool, question: Any, k: int) -> list[int]:
 
 
 def _mmr(pool: Pool, question: Any, k: int) -> list[int]:
-    from langchain_core.vectorstores.utils import maximal_marginal_relevance  # noqa: PLC0415 - only where it is run
-
-    return list(maximal_marginal_relevance(question, pool.embeddings, k=k))  # type: ignore[arg-type]
+    peer = importlib.import_module("langchain_core.vectorstores.utils")
+    return list(peer.maximal_marginal_relevance(question, pool.embeddings, k=k))
 
 
 def _submodlib(pool: Pool, question: Any, k: int) -> list[int]:
-    submodlib = importlib.import_module("submodlib")
+    peer = importlib.import_module("submodlib")
 
     matrix = _full_kernel(pool, question)
-    found = submodlib.LogDeterminantFunction(n=len(matrix), mode="dense", lambdaVal=0, sijs=matrix)
+    found = peer.LogDeterminantFunction(n=len(matrix), mode="dense", lambdaVal=0, sijs=matrix)
     return [int(item) for item, _ in found.maximize(budget=min(k, len(matrix) - 1), optimizer="NaiveGreedy")]
 
 

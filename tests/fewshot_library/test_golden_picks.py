@@ -1,0 +1,70 @@
+"""The picks for the questions of the published libraries, with their reasons, as they were when last looked at.
+
+`python -m tests.fewshot_library.test_golden_picks` writes the golden files anew; look at what changed first.
+Demonstrations are told by their place in the published file.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from db.record import TraceRecord
+from fewshot_library.embeddings import embedded
+from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from fewshot_library.formats import read_traces
+from fewshot_library.kernel import actions
+from fewshot_library.selection import Pool, Wish, select
+from tests.conftest import SHARED
+
+GOLDEN = Path(__file__).with_name("golden")
+LIBRARIES = ("mintaka", "compmix")
+CLOSE = 2e-4
+"""What the last digits of embeddings may differ by between processors."""
+
+
+def pool_of(data, name, folder):
+    records = [found for found in read_traces(data / "humaniq" / f"{name}.json") if isinstance(found, TraceRecord)]
+    encoder = SentenceEncoder(BUNDLED)
+    rows = embedded(folder / f"{name}.npz", encoder.name, [record.question.text for record in records], encoder)
+    return Pool(rows, actions([[step.tool for step in record.steps if step.tool] for record in records]))
+
+
+def picks(pool, place):
+    """Three for the question at that place, without itself."""
+    found = select(pool, pool.embeddings[place], Wish(left_out=frozenset({place})))
+    return [
+        {
+            "item": pick.item,
+            "relevance": round(float(found.cosines[pick.item]), 4),
+            "novelty": round(pick.novelty, 4),
+            "gain": round(pick.gain, 4),
+            "runner_up": pick.runner_up,
+            "lead": round(pick.lead, 4),
+        }
+        for pick in found.picks
+    ]
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_picks_and_their_reasons_are_the_golden_ones(shared_data, tmp_path, name):
+    pool = pool_of(shared_data, name, tmp_path)
+    golden = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    assert len(golden) == len(pool)
+    for place, expected in enumerate(golden):
+        found = picks(pool, place)
+        assert [pick["item"] for pick in found] == [pick["item"] for pick in expected]
+        for pick, known in zip(found, expected, strict=True):
+            assert pick == {
+                name: value if name in ("item", "runner_up") else pytest.approx(value, abs=CLOSE)
+                for name, value in known.items()
+            }
+
+
+if __name__ == "__main__":
+    for library in LIBRARIES:
+        with tempfile.TemporaryDirectory() as kept:
+            known = pool_of(SHARED, library, Path(kept))
+        rows = ",\n".join(json.dumps(picks(known, place)) for place in range(len(known)))
+        (GOLDEN / f"{library}.json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
