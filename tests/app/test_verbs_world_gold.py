@@ -92,3 +92,15 @@ def test_a_world_of_articles_alone_cannot_be_verified(home: Path):
     told(home, "import", "isle", "--articles", isle)
     assert "The world isle has no universe to derive answers from" in refused(home, "verify", "isle")
     assert "The world isle has no universe" in refused(home, "export", "isle", "--to", "there")
+
+
+def test_a_generated_world_is_verified_and_exported_without_what_the_grammar_cannot_ask(tmp_path: Path):
+    told(tmp_path, "generate", "kin", "--people", "60", "--seed", "2", "--depth", "4", "--per-template", "1")
+    questions = json.loads(told(tmp_path, "info", "kin", "--json"))["questions"]
+    assert told(tmp_path, "verify", "kin").startswith(f"kin: {questions} answers, 60 people, ")
+    out = json.loads(told(tmp_path, "export", "kin", "--to", tmp_path / "folder", "--json"))
+    assert (out["people"], out["questions"] + out["left_out"]) == (60, questions)
+    assert 0 < out["questions"] < questions
+    back = told(tmp_path, "import", "back", "--format", "phantomwiki", "--articles", tmp_path / "folder")
+    assert back.endswith(f", {out['questions']} questions\n")
+    assert told(tmp_path, "verify", "back").endswith(": all equal\n")
