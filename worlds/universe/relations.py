@@ -99,7 +99,7 @@ def frontiers(universe: Universe, relation: Relation, people: Ids) -> list[Ids]:
     """Whom each step of the relation reaches, and last who of them have its gender; each once, ascending."""
     found = [people]
     for step in relation.steps:
-        found.append(_STEPS[step](universe, found[-1]))
+        found.append(_STEPS[step](universe, found[-1]) if len(found[-1]) else found[-1])
     if relation.women is not None:
         reached = found[-1]
         found.append(reached[universe.female[reached] == relation.women])
@@ -132,7 +132,7 @@ def distinct(values: Ids) -> Ids:
 
 def _parents(universe: Universe, people: Ids) -> Ids:
     both = np.concatenate((universe.father[people], universe.mother[people]))
-    return distinct(both[both >= 0])
+    return distinct(both[both > NONE])
 
 
 def _children(universe: Universe, people: Ids) -> Ids:
@@ -140,16 +140,18 @@ def _children(universe: Universe, people: Ids) -> Ids:
 
 
 def _siblings(universe: Universe, people: Ids) -> Ids:
+    lists, parents = universe.children, (universe.father[people], universe.mother[people])
+    if len(people) == 1:
+        both = np.concatenate([lists.of_one(int(parent[0])) for parent in parents])
+        return distinct(both[both != people[0]])
     # One by one for a few would be slower: all are found at once, as pairs of (whose, who).
-    whose, found = [], []
-    for parents in (universe.father[people], universe.mother[people]):
-        known = parents >= 0
-        lists = universe.children
-        sizes = lists.starts[parents[known] + 1] - lists.starts[parents[known]]
-        whose.append(np.repeat(people[known], sizes))
-        found.append(lists.of(parents[known]))
-    who, of = np.concatenate(found), np.concatenate(whose)
-    return distinct(who[who != of])
+    children, whose = [], []
+    for parent in parents:
+        known = parent > NONE
+        children.append(lists.of(parent[known]))
+        whose.append(people[known].repeat(lists.starts[parent[known] + 1] - lists.starts[parent[known]]))
+    who = np.concatenate(children)
+    return distinct(who[who != np.concatenate(whose)])
 
 
 def _spouses(universe: Universe, people: Ids) -> Ids:

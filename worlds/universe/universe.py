@@ -230,9 +230,10 @@ class Lists:
             return self.of_one(int(keys[0]))
         starts = self.starts[keys]
         sizes = self.starts[keys + 1] - starts
-        ends = np.cumsum(sizes)
+        ends = sizes.cumsum()
         total = int(ends[-1]) if len(ends) else 0
-        return self.values[np.repeat(starts - ends + sizes, sizes) + np.arange(total)]
+        found: Ids = self.values[(starts - ends + sizes).repeat(sizes) + np.arange(total)]
+        return found
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """How long each list is."""
