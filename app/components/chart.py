@@ -11,7 +11,7 @@ STEP = 22
 BAR = "#1f5fbf"
 
 
-def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str) -> None:
+def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str, wide: bool = False) -> None:
     """How many questions there are of each value, in the order given; `unit` says what the values are."""
     chart = {
         "data": {"values": [{"value": value, "count": count} for value, count in counts.items()]},
@@ -24,15 +24,15 @@ def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str) -> 
                 "type": "nominal",
                 "title": unit,
                 "sort": None,
-                "axis": {"labelLimit": 130, "labelOverlap": False},
+                "axis": {"labelLimit": 220, "labelOverlap": False},
             },
             "x": {"field": "count", "type": "quantitative", "title": "questions", "axis": {"tickMinStep": 1}},
             "tooltip": [{"field": "value", "title": unit}, {"field": "count", "title": "questions"}],
         },
     }
-    with st.container(key=f"chart_{key}", width=490, gap="small"):
+    with st.container(key=f"chart_{key}", width=740 if wide else 490, gap="small"):
         st.markdown(f"**{title}**")
         with st.container(horizontal=True, gap="small"):
-            st.vega_lite_chart(chart, width=250)
+            st.vega_lite_chart(chart, width=440 if wide else 250)
             rows = [[Entry(value), Entry(f"{count:,}", number=True)] for value, count in counts.items()]
             show_table((unit, "questions"), rows, key=f"table_{key}", label=title)

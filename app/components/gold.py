@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app.components.annotate_this import annotate_this
+from app.components.gold_trace import show_gold_trace
 from app.components.places import go_to_entity, go_to_view
 from app.components.plain import plain, plain_html
 from app.components.query_console import console_key
@@ -33,8 +35,11 @@ def show_gold(world: SelectedWorld, row: Row, person: User) -> None:
             st.button("Try its query", key="try_query", on_click=_try, args=(console_key(world), row["sparql"]))
     _show_answers(row)
     parts = {name: draw for name, draw in _PARTS.items() if row.get(name)}
-    titles = [_TITLES[name] for name in parts] + ["Everything"]
-    for tab, draw in zip(st.tabs(titles, key="gold"), [*parts.values(), _everything], strict=True):
+    drawn = {_TITLES[name]: draw for name, draw in parts.items()}
+    if row.get("expression"):
+        drawn["Trace"] = partial(show_gold_trace, world)
+    drawn["Everything"] = _everything
+    for tab, draw in zip(st.tabs(list(drawn), key="gold"), drawn.values(), strict=True):
         with tab:
             draw(row)
 
@@ -71,6 +76,11 @@ def _answer(one: Any) -> Entry:
 
 
 def _sparql(row: Row) -> None:
+    needs = row.get("needs")
+    if isinstance(needs, list) and ["graph"] not in needs:
+        st.caption(
+            "On a graph that tells every fact it gives the gold answers; this world's graph tells a part of them."
+        )
     st.code(row["sparql"], language="sparql", wrap_lines=True)
 
 

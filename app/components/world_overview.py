@@ -131,7 +131,7 @@ def _show_charts(world: SelectedWorld) -> None:
         show_bars("Difficulty", "difficulty", counted(_numbers(h.difficulty for h in heads)), key="difficulty")
         show_bars("Answers per question", "answers", counted(h.answers for h in heads), key="answers")
         show_bars("Hops", "hops", counted(_numbers(h.hops for h in heads)), key="hops")
-        show_bars("Sources that a question needs", "needs", _needs(heads), key="needs")
+        show_bars("Sources that a question needs", "needs", _needs(heads), key="needs", wide=True)
     kinds = Counter(head.kind for head in heads)
     st.caption("Kinds: " + plain(", ".join(f"{kind} ({count:,})" for kind, count in kinds.most_common())))
 

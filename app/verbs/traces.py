@@ -192,10 +192,11 @@ def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_js
         "trace": to_plain(record.trace),
         "steps": [to_plain(step) for step in record.steps],
     }
-    emit(value, "\n".join(_told(record)), as_json=as_json)
+    emit(value, "\n".join(lines_of(record)), as_json=as_json)
 
 
-def _told(record: TraceRecord) -> Iterator[str]:
+def lines_of(record: TraceRecord) -> Iterator[str]:
+    """The trace from the question to the answer, as it is printed."""
     trace = record.trace
     yield f"{record.question.text}\n{record.project.name}, {trace.status}, by {record.author or trace.reasoner}"
     for step in record.steps:

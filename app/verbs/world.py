@@ -26,6 +26,7 @@ app.command()(export)
 app.command()(world_look.around)
 app.command("family")(world_look.relatives)
 app.command()(world_look.questions)
+app.command()(world_look.trace)
 
 
 @app.command("list")

@@ -1,4 +1,4 @@
-"""`showhow world around | family | questions`: what the Worlds page shows of a world."""
+"""`showhow world around | family | questions | trace`: what the Worlds page shows of a world."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -64,13 +64,36 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
     as_json: AsJson = False,
 ) -> None:
     """A generated world's own questions; with --json everything of their gold."""
-    file = _folder(name) / QUESTIONS
-    if not file.is_file():
-        raise CommandFailed(f"the world {name} has no questions of its own; a generated one has")
-    known = QuestionFile(file)
+    known = _questions(name)
     found = known.like(Wanted(text, kind, needs, lowest, highest))[after : after + limit]
     rows: list[dict[str, Any]] = [known.row(head) for head in found] if as_json else []
     emit(rows, "\n".join(map(_line, found)) or "no questions", as_json=as_json)
+
+
+def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
+    """The gold trace of a generated world's question, made by really running the tools; nothing is stored."""
+    # Their libraries serve this verb only.
+    from app.gold import trace_of  # noqa: PLC0415
+    from app.verbs.traces import lines_of  # noqa: PLC0415
+    from fewshot_library.formats.showhow import told_of  # noqa: PLC0415
+
+    known = _questions(name)
+    head = known.head(question)
+    if head is None:
+        raise CommandFailed(
+            f"the world {name} has no question {question}; `showhow world questions {name}` has its own"
+        )
+    record = trace_of(name, known.row(head))
+    emit(told_of(record), "\n".join(lines_of(record)), as_json=as_json)
+    if record.trace.status == "failed":
+        raise CommandFailed(record.trace.final_thought or "there is no gold trace")
+
+
+def _questions(name: str) -> QuestionFile:
+    file = _folder(name) / QUESTIONS
+    if not file.is_file():
+        raise CommandFailed(f"the world {name} has no questions of its own; a generated one has")
+    return QuestionFile(file)
 
 
 def _folder(name: str) -> Path:
