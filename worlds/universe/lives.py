@@ -14,6 +14,8 @@ _YOUNGEST_PARENT = 17 * _LONG_YEAR
 _OLDEST_MOTHER = 48 * _YEAR
 _OLDEST_FATHER = 59 * _YEAR
 _YOUNGEST_WEDDING = 16 * _LONG_YEAR
+_WEDS_LATE = 6 * _YEAR
+"""After the first birth; the child is older than that today."""
 _LATE_FIRST_BIRTH = 38 * _YEAR
 _GROWN_UP = 18 * _LONG_YEAR
 """Everybody lives so long, and the youngest are of this age: each has a job and a home."""
@@ -109,7 +111,7 @@ def weddings(people: Families, birth: Days, generator: np.random.Generator, toda
     latest = np.minimum(np.where(childless, earliest + 20 * _YEAR, eldest), today)
     day = latest - below(generator, np.minimum(latest - earliest, 8 * _YEAR) + 1)
     late = ~childless & (generator.random(len(wife)) < 0.1)
-    day = np.where(late, np.minimum(eldest + below(generator, 6 * _YEAR, len(wife)), today), day)
+    day = np.where(late, eldest + below(generator, _WEDS_LATE, len(wife)), day)
     found = np.full(len(birth), NONE, np.int64)
     found[wife] = found[husband] = day
     return found

@@ -60,7 +60,8 @@ def test_what_goes_beyond_the_options_is_said():
     assert said(MADE, people=201) == ["There are 200 people, and 201 were asked for."]
     assert any(sentence.endswith("children, more than 2.") for sentence in said(MADE, branching=2))
     assert any(sentence.endswith("has 25 people, more than 24.") for sentence in said(MADE, family_size=24))
-    assert any(sentence.endswith("generations, more than 2.") for sentence in said(MADE, generations=2))
+    assert any(sentence.endswith("has 5 generations, more than 4.") for sentence in said(MADE, generations=4))
+    assert said(MADE, collisions=0) == ["20 people have a namesake, and 0 were asked for."]
     assert said(MADE, collisions=0.2) == ["20 people have a namesake, and 40 were asked for."]
     assert said(MADE, friends=30) == [
         f"There are {len(MADE.friends.pairs)} friendships, and about 2,985 were asked for."

@@ -51,6 +51,12 @@ def test_so_does_one_with_namesakes_where_there_can_be_so_many(asked):
     assert 2 * sum(count == 2 for count in shared.values()) == round(asked.collisions * asked.people) // 2 * 2
 
 
+@pytest.mark.parametrize("changes", [{}, {"collisions": 0.5}, {"family_size": 500, "branching": 20}])
+def test_so_do_many_people_at_once(changes):
+    asked = replace(LARGE, **changes)
+    assert list(violations(make_universe(asked), asked)) == []
+
+
 @pytest.mark.parametrize("asked", GOLDEN, ids=lambda asked: f"{asked.people} people")
 def test_the_same_options_give_the_same_bytes_for_ever(asked):
     assert digest(make_universe(asked)) == GOLDEN[asked]
