@@ -174,7 +174,7 @@ class _Making:
 
     def questions(self, universe: Universe, told: Told) -> dict[str, Any]:
         """Write the questions with their gold; what could not be asked is told."""
-        stage = Stage("questions", self.options.per_template * len(templates(self.options)), self.watch)
+        stage = Stage("questions", self.options.per_template * sum(1 for _ in templates(self.options)), self.watch)
         seen, written = self._part("questions"), 0
         asked = questions(universe, told, self.options)
         with (self.folder / QUESTIONS).open("wb") as file:
