@@ -87,7 +87,7 @@ def trace_origin(
     for sentence in sentences:
         if span := _span(wanted, sentence.text):
             return {**sentence.origin, "start": span[0], "end": span[1]}
-    parts = _parts(value, question, known)
+    parts = _parts(value, question, known, sentences)
     return {"from": "parts", "parts": parts} if parts else TYPED
 
 
@@ -96,24 +96,29 @@ def _span(wanted: str, question: str) -> tuple[int, int] | None:
     return match.span() if match else None
 
 
-def _parts(value: str, question: str, known: Sequence[Known]) -> list[dict[str, Any]]:
-    """The spans of `value` that stand in an observation, longest first, without overlap, then names of the question."""
+def _parts(value: str, question: str, known: Sequence[Known], sentences: Sequence[Known]) -> list[dict[str, Any]]:
+    """The spans of `value` that are values of an observation, longest first, without overlap, then names of the
+    question and of sentences that were read.
+    """
     taken: list[dict[str, Any]] = []
     for candidate in sorted(known, key=lambda k: -len(k.text)):
         if SHORTEST_PART <= len(candidate.text) < len(value):
             for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
                 _take(taken, match, candidate.origin)
     for match in re.finditer(CAPITALISED, value):
-        origin = _question_origin(match.group(), question)
+        texts = (Known(question, {"from": "question"}), *sentences)
+        origin = next(filter(None, (_spelled(match.group(), text) for text in texts)), None)
         if origin is not None:
             _take(taken, match, origin)
     return sorted(taken, key=lambda part: int(part["start"]))
 
 
-def _question_origin(text: str, question: str) -> Origin | None:
+def _spelled(name: str, text: Known) -> Origin | None:
     # As it is spelled: the WHERE of a query is not the question's first word.
-    match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", question)
-    return {"from": "question", "start": match.start(), "end": match.end()} if match else None
+    if name not in text.text:
+        return None
+    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text.text)
+    return {**text.origin, "start": match.start(), "end": match.end()} if match else None
 
 
 def _take(taken: list[dict[str, Any]], match: re.Match[str], origin: Origin) -> None:

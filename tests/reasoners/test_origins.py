@@ -38,6 +38,14 @@ def test_a_name_that_was_read_is_traced_to_its_span_of_the_sentence():
     assert whole == {"from": "step", "step": 2, "pointer": "/title"}
 
 
+def test_a_name_that_was_read_is_found_within_a_longer_argument():
+    data = {2: {"title": "Ada Byron", "sentences": ["Her mother was Anne Milbanke."]}}
+    asked = "When was Anne Milbanke born?"
+    origin = trace_origin(asked, QUESTION, known_values(data), known_sentences(data))
+    (part,) = origin["parts"]
+    assert asked[part["start"] : part["end"]] == "Anne Milbanke" == resolve(part["origin"], QUESTION, data)
+
+
 def test_part_of_a_word_of_the_question_is_no_origin():
     assert origin_of("Byro", {}) == TYPED
 

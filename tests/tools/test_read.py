@@ -1,12 +1,17 @@
 """read."""
 
 import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tools.read import BEST, rank
 from tools.registry import tool
 from tools.tool import Context
+from worlds.source import Article, World
+from worlds.text import EmbeddedText, TextWriter
 
 
 def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_encoder: Context) -> None:
@@ -20,6 +25,22 @@ def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_en
     assert all(found.data["sentences"][b["place"]] == b["text"] for b in found.data["best"])
     assert "[4] Her husband mends nets" in found.text
     assert found.text.endswith("... 2 more sentences")
+
+
+def test_a_sentence_that_repeats_the_name_is_not_preferred_to_one_that_answers(
+    with_encoder: Context, tmp_path: Path
+) -> None:
+    sentences = ("Ida Voss was a woman.", "Ida Voss was born on 2 May 1931.", "Ida Voss worked as a baker.")
+    said = (*sentences, "Ida Voss lived in Sudland.", "Her hobby was chess.", "Her son is Emil Voss (baker).")
+    with closing(TextWriter(tmp_path / "text")) as writer:
+        writer.add(Article("Ida Voss (baker)", said))
+    text = replace(with_encoder, world=World("one", text=EmbeddedText(tmp_path / "text")))
+    for question, answer in (("What is the hobby of {}?", said[4]), ("Who is the child of {}?", said[5])):
+        for name in ("Ida Voss", "Ida Voss (baker)"):
+            asked = {"title": "Ida Voss (baker)", "question": question.format(name)}
+            found = tool("read").call(text, asked).observation
+            assert found is not None
+            assert answer in [best["text"] for best in found.data["best"]]
 
 
 def test_a_short_article_is_shown_whole_without_the_encoder(without_encoder: Context) -> None:
