@@ -13,6 +13,7 @@ from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
 from fewshot_library.formats.langchain import LANGCHAIN
 from fewshot_library.formats.openai import OPENAI
 from fewshot_library.formats.parquet import PARQUET
+from fewshot_library.formats.react import REACT
 from fewshot_library.formats.showhow import SHOWHOW
 
 FORMATS = {
@@ -25,6 +26,7 @@ FORMATS = {
         LANGCHAIN,
         ATIF,
         PARQUET,
+        REACT,
     )
 }
 READ = tuple(name for name, known in FORMATS.items() if known.read)

@@ -28,7 +28,7 @@ class Call:
 
 @dataclass(slots=True)
 class Message:
-    """What one side says; `role` is system, user, assistant or tool."""
+    """What one side says; `role` is system, user, assistant, tool, or environment for what came back of no call."""
 
     role: str
     content: str = ""

@@ -30,6 +30,8 @@ class Chat:
     gold: list[str] = field(default_factory=list)
     answer: str | None = None
     """The answer where the record tells it beside the messages."""
+    answered: bool = True
+    """Whether what an assistant says last is the answer."""
     error: str | None = None
     """Why no answer came."""
     run: Run | None = None
@@ -69,7 +71,7 @@ def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
         submitted_at=chat.finished_at or chat.started_at,
     )
     turns = _Turns(trace.id, chat.started_at, first=asked + 2)
-    final = turns.take(after)
+    final = turns.take(after, answered=chat.answered)
     _conclude(trace, final, chat)
     beside = {str(place): each.rest for place, each in enumerate(chat.messages, start=1) if each.rest}
     remembered = (
@@ -106,9 +108,10 @@ class _Turns:
     """The positions of steps whose calls were made in one message."""
     open: dict[str, Step] = field(default_factory=dict)
 
-    def take(self, messages: list[Message]) -> Message | None:
+    def take(self, messages: list[Message], *, answered: bool) -> Message | None:
         """Gather the steps; what is given back is the last message, when it is the answer."""
-        final = messages[-1] if messages and messages[-1].role == "assistant" and not messages[-1].calls else None
+        said_last = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
+        final = messages[-1] if said_last and answered else None
         for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
             if message.role == "assistant":
                 self._said(message)
@@ -159,9 +162,12 @@ class _Turns:
         step.finished_at = message.at or step.finished_at
 
     def _interrupted(self, message: Message, number: int) -> None:
-        """What a user or a system says between is what came back of a step that called no tool."""
+        """What anybody else says between is what came back of a step that called no tool."""
         last = self.steps[-1] if self.steps else None
         if last is None or last.tool is not None or last.observation is not None:
             last = self._step("", message.at)
         last.observation = message.content
-        self.remarks.append(f"message {number}, said by the {message.role}, was taken as what step {last.position} saw")
+        if message.role != "environment":
+            self.remarks.append(
+                f"message {number}, said by the {message.role}, was taken as what step {last.position} saw"
+            )

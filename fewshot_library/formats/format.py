@@ -80,7 +80,8 @@ def in_text(write: Callable[[Export, TextIO], Losses]) -> Callable[[Export, Bina
 def opened_text(path: Path) -> TextIO:
     """The file, open for reading as UTF-8; some editors put a mark before the first character, which is passed over."""
     try:
-        return path.open(encoding="utf-8-sig")
+        # Line ends stay as they are: a carriage return in a thought is no line end of the file's.
+        return path.open(encoding="utf-8-sig", newline="\n")
     except OSError as failed:
         raise FormatError(f"{path} cannot be opened: {failed.strerror}") from failed
 

@@ -20,7 +20,7 @@ from fewshot_library.formats.format import (
 )
 from fewshot_library.formats.humaniq_losses import AUTHOR, misread, not_kept
 from fewshot_library.formats.humaniq_record import KEYS, Remembered, Source, record_of, told_of
-from fewshot_library.formats.react_text import Told, compose, parse
+from fewshot_library.formats.react_text import Told, compose_as_humaniq, parse
 
 FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
 
@@ -83,7 +83,7 @@ def _write(export: Export, stream: TextIO) -> Losses:
     for record in export.records:
         whole = told_of(record)
         told = whole.stripped()
-        text = compose(told).replace("{", "{{").replace("}", "}}")
+        text = compose_as_humaniq(told).replace("{", "{{").replace("}", "}}")
         sequence = Remembered.of(record.trace).action_sequence
         written = {
             "Question": record.question.text,
@@ -94,7 +94,7 @@ def _write(export: Export, stream: TextIO) -> Losses:
         if reason := misread(record, told, parse(_single_braces(text))) or _fault(written):
             losses.refused.append(Refused(f"trace {record.trace.id}", f"in this format {reason}"))
             continue
-        losses.lost += not_kept(record, whole, told)
+        losses.lost += not_kept(record, whole)
         stream.write((",\n" if losses.written else "\n") + json.dumps(written, ensure_ascii=False, indent=1))
         losses.written += 1
     stream.write("\n]\n")

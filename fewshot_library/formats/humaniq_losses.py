@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from db.models import Trace
@@ -10,7 +9,7 @@ from db.record import TraceRecord
 from fewshot_library.formats.dropped import dropped
 from fewshot_library.formats.humaniq_record import MOMENT, WORLD, answers_of, answers_told, project_name
 from fewshot_library.formats.humaniq_tools import to_ours
-from fewshot_library.formats.react_text import Told, Turn
+from fewshot_library.formats.react_text import Told, Turn, white_space
 
 AUTHOR = "HumanIQ authors"
 # What the text has a place for, or what every demonstration has in common or is given when it is read again.
@@ -21,7 +20,7 @@ KEPT = {
     *("step.thought", "step.observation", "step.started_at", "step.input"),
 }
 # White space round these is looked for in the trace itself, whatever words tell them in the text.
-ELSEWHERE = {"question", "turns", "final_answer", "response"}
+ELSEWHERE = {"question", "final_answer", "response"}
 REMEMBERED = {"question", "final_line", "action_sequence", "written"}
 
 
@@ -49,14 +48,15 @@ def _trimmed(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
 
 
-def not_kept(record: TraceRecord, told: Told, stripped: Told) -> Counter[str]:
-    """What is lost of a record that is told as `stripped`, each kind of thing with how often."""
+def not_kept(record: TraceRecord, told: Told) -> Counter[str]:
+    """What is lost of a record that is told as `told` without the white space, each kind of thing with how often."""
     return Counter(
         [
             *dropped(record, KEPT),
             *_unlike_others(record),
             *_of_its_wording(record),
-            *_space(record.trace, told, stripped),
+            *white_space(told, ELSEWHERE),
+            *_space_round_answers(record.trace),
         ]
     )
 
@@ -89,14 +89,7 @@ def _of_its_wording(record: TraceRecord) -> Iterator[str]:
     yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(beside))
 
 
-def _space(trace: Trace, told: Told, stripped: Told) -> Iterator[str]:
-    """The values that have white space round them, which is layout in a text."""
-    pairs: list[tuple[Told | Turn, Told | Turn]] = [(told, stripped), *zip(told.turns, stripped.turns, strict=True)]
-    for before, after in pairs:
-        for each in fields(before):
-            if each.name not in ELSEWHERE and getattr(before, each.name) != getattr(after, each.name):
-                kind = "a step's" if isinstance(before, Turn) else "a trace's"
-                yield f"white space round {kind} {each.name.replace('_', ' ')}"
+def _space_round_answers(trace: Trace) -> Iterator[str]:
     for name in ("answer_text", "answer_graph", "final_answer"):
         answer = getattr(trace, name) or ""
         if answer != answer.strip():

@@ -38,16 +38,21 @@ class Call:
 def to_ours(tool: str, text: str | None, question: str) -> Call:
     """The call that HumanIQ wrote as a tool's name and a line of input."""
     ours = OURS.get(tool, tool)
+    return Call(ours, arguments_of(ours, text, question))
+
+
+def arguments_of(tool: str, text: str | None, question: str) -> dict[str, Any]:
+    """The arguments that a line of input gives to a tool of ours, or to one that we do not have."""
     if text is None:
-        return Call(ours, {})
+        return {}
     named = _named(text)
-    if named is not None and (ours not in ARGUMENTS or named.keys() <= set(ARGUMENTS[ours])):
-        return Call(ours, named)
-    if ours == "generateQuery":
-        return Call(ours, _asked(text, question))
-    if ours == "getLabel":
-        return Call(ours, {"ids": _ID.findall(text) if _IDS_ONLY.fullmatch(text) else [text]})
-    return Call(ours, {ARGUMENTS[ours][0] if ours in ARGUMENTS else "input": text})
+    if named is not None and (tool not in ARGUMENTS or named.keys() <= set(ARGUMENTS[tool])):
+        return named
+    if tool == "generateQuery":
+        return _asked(text, question)
+    if tool == "getLabel":
+        return {"ids": _ID.findall(text) if _IDS_ONLY.fullmatch(text) else [text]}
+    return {ARGUMENTS[tool][0] if tool in ARGUMENTS else "input": text}
 
 
 def _named(text: str) -> dict[str, Any] | None:
@@ -72,14 +77,18 @@ def _asked(text: str, question: str) -> dict[str, Any]:
 
 def to_theirs(tool: str, arguments: dict[str, Any], question: str) -> tuple[str, str | None]:
     """The tool's name and its line of input as HumanIQ writes them; None for a call without arguments."""
-    name = THEIRS.get(tool, tool)
+    return THEIRS.get(tool, tool), input_line(tool, arguments, question)
+
+
+def input_line(tool: str, arguments: dict[str, Any], question: str) -> str | None:
+    """The line of input that gives the arguments; None where there are none."""
     if not arguments:
-        return name, None
+        return None
     line = _line(arguments, question)
     # A plain line has no place for white space round it.
-    if line is None or line != line.strip() or to_ours(name, line, question).arguments != arguments:
+    if line is None or line != line.strip() or arguments_of(OURS.get(tool, tool), line, question) != arguments:
         line = json.dumps(arguments, ensure_ascii=False)
-    return name, line
+    return line
 
 
 def _line(arguments: dict[str, Any], question: str) -> str | None:

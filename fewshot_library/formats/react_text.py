@@ -6,7 +6,8 @@ A marker counts at the start of a line. A line of a value that would begin with 
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, fields, replace
 
 MARKERS = ("Question", "Thought", "Action Input", "Action", "Observation", "Final Answer", "Assistant Response")
 _ANY = "|".join(MARKERS)
@@ -99,7 +100,27 @@ def _clean(value: str) -> str:
     return _GUARDED.sub(r"\1", value.strip())
 
 
+def parts(told: Told) -> Iterator[tuple[str, str]]:
+    """The markers with what follows each, in order; a text that ends without an answer has none."""
+    yield "Question", told.question or ""
+    for turn in told.turns:
+        yield "Thought", turn.thought or ""
+        called = (("Action", turn.action), ("Action Input", turn.action_input), ("Observation", turn.observation))
+        yield from ((marker, value) for marker, value in called if value is not None)
+    if told.final_thought is not None:
+        yield "Thought", told.final_thought
+    if told.final_answer is not None:
+        yield "Final Answer", told.final_answer
+    if told.response is not None:
+        yield "Assistant Response", told.response
+
+
 def compose(told: Told) -> str:
+    """The text of these parts, a line each."""
+    return "".join(f"{marker}: {_guard(value)}".rstrip() + "\n" for marker, value in parts(told))
+
+
+def compose_as_humaniq(told: Told) -> str:
     """The text of these parts, in the layout of HumanIQ's library."""
     lines = [f"Question:{_guard(told.question or '')}\n\n"]
     for turn in told.turns:
@@ -113,6 +134,17 @@ def compose(told: Told) -> str:
     lines.append(f"Final Answer: {_guard(told.final_answer or '')}\n")
     lines += [f"Assistant Response: {_guard(told.response)}"] if told.response is not None else []
     return "\n".join(lines)
+
+
+def white_space(told: Told, passed: Collection[str] = ()) -> Iterator[str]:
+    """The values that have white space round them, which is layout in a text; those of these names are passed over."""
+    stripped = told.stripped()
+    pairs: list[tuple[Told | Turn, Told | Turn]] = [(told, stripped), *zip(told.turns, stripped.turns, strict=True)]
+    for before, after in pairs:
+        for each in fields(before):
+            if each.name not in {"turns", *passed} and getattr(before, each.name) != getattr(after, each.name):
+                kind = "a step's" if isinstance(before, Turn) else "a trace's"
+                yield f"white space round {kind} {each.name.replace('_', ' ')}"
 
 
 def _guard(value: str) -> str:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewshot_library.formats.react_text import MARKERS, Told, Turn, compose, parse
+from fewshot_library.formats.react_text import MARKERS, Told, Turn, compose, compose_as_humaniq, parse
 
 LINES = st.lists(
     st.sampled_from(
@@ -19,6 +19,7 @@ TURNS = st.builds(Turn, VALUES, st.none() | VALUES, st.none() | VALUES, st.none(
 @given(VALUES, st.lists(TURNS, max_size=4), VALUES, VALUES, st.none() | VALUES)
 def test_any_parts_survive_being_written_and_read(question, turns, final_thought, final_answer, response):
     told = Told("", question, turns, final_thought, final_answer, response)
+    assert parse(compose_as_humaniq(told)) == told
     assert parse(compose(told)) == told
 
 
