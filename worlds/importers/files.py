@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 """What unpacking a file may raise: none of its kind, cut off, altered."""
 UNREADABLE = (OSError, *DAMAGED)
+_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class MalformedFile(WorldError):
@@ -131,6 +133,6 @@ def text_field(record: dict[str, Any], name: str, file: Path, line: int | None) 
 
 def checked_text(text: str, file: Path, line: int | None) -> str:
     """The text, if it can be kept and shown."""
-    if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text):
+    if _UNKEEPABLE.search(text):
         raise MalformedFile(file, line, "a text holds a NUL or half of a surrogate pair")
     return text
