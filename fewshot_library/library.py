@@ -1,6 +1,6 @@
 """A library version, opened: its demonstrations, and what is chosen of them for a question."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from db.libraries import Demonstration
-from fewshot_library.dpp import Pick
+from fewshot_library.dpp import Kernel, Pick
 from fewshot_library.embeddings import embedded
 from fewshot_library.kernel import actions
-from fewshot_library.selection import Pool, Selection, Wish, select
+from fewshot_library.selection import Pool, Selection, Wish, kernel_for, select
 
 SAME = 0.999
 """Of two questions with a cosine above this, one is the other up to a space or a full stop."""
+_BLOCK = 256
+"""Questions that are encoded at once."""
 
 
 class Encoder(Protocol):
@@ -64,12 +66,21 @@ class OpenLibrary:
 
     def choose(self, question: str, wish: Wish, *, leave_out_itself: bool = False) -> Chosen:
         """The demonstrations for a question; without those that ask the very same, when asked."""
-        row = self._encoder([question])[0]
-        itself = np.flatnonzero(self.pool.embeddings @ row > SAME).tolist() if leave_out_itself else []
-        wish = replace(wish, left_out=wish.left_out | frozenset(itself))
-        found = select(self.pool, row, wish)
-        picked = [self.demonstrations[pick.item] for pick in found.picks]
-        return Chosen(question, found, picked, [self.demonstrations[item] for item in itself])
+        return next(self.choose_each([question], wish, leave_out_itself=leave_out_itself))
+
+    def choose_each(self, questions: Sequence[str], wish: Wish, *, leave_out_itself: bool = False) -> Iterator[Chosen]:
+        """The demonstrations for each question in turn; the questions are encoded a block at a time."""
+        for start in range(0, len(questions), _BLOCK):
+            block = questions[start : start + _BLOCK]
+            for question, row in zip(block, self._encoder(block), strict=True):
+                itself = np.flatnonzero(self.pool.embeddings @ row > SAME).tolist() if leave_out_itself else []
+                found = select(self.pool, row, replace(wish, left_out=wish.left_out | frozenset(itself)))
+                picked = [self.demonstrations[pick.item] for pick in found.picks]
+                yield Chosen(question, found, picked, [self.demonstrations[item] for item in itself])
+
+    def kernel(self, chosen: Chosen) -> Kernel:
+        """What the determinantal point process weighs by for that question."""
+        return kernel_for(self.pool, self._encoder([chosen.question])[0], chosen.selection.wish)
 
 
 def _told(pick: Pick, each: Demonstration, selection: Selection, library: OpenLibrary) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+"""Where sequences of actions stand on a map: near each other when they do the same.
+
+Classical multidimensional scaling (Torgerson, Psychometrika, 1952) of the distances between the most used sequences,
+the landmarks; the others are placed by their distances to these (de Silva and Tenenbaum, 2004), which for a landmark
+gives the very place that the scaling gave it. The cost is bounded by the landmarks, whatever the library holds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fewshot_library.dpp import Floats, Ints
+from fewshot_library.kernel import DISTANCES, Actions
+
+LANDMARKS = 300
+AXES = 2
+_VANISHING = 1e-9
+"""The part of the greatest eigenvalue below which another one is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceMap:
+    """The places of G sequences."""
+
+    places: Floats
+    """Shape (G, 2), in units of the distance, the middle of the landmarks at zero; the first axis tells most."""
+    shown: tuple[float, float]
+    """How much of the distances the first axis shows, and how much both do: 1 is all of it."""
+    landmarks: int
+    """How many sequences the map was drawn by."""
+
+
+def sequence_map(actions: Actions, distance: str = "longer", landmarks: int = LANDMARKS) -> SequenceMap:
+    """The map of the different sequences, in their order; the same for the same sequences in every run."""
+    chosen = _most_used(actions, landmarks)
+    names = [actions.sequences[place] for place in chosen]
+    squared = np.array([DISTANCES[distance](name, names) ** 2 for name in names]).reshape(len(names), len(names))
+    axes, values, shown = _scaled(squared)
+    places = np.zeros((len(actions.sequences), AXES))
+    means = squared.mean(axis=1) if names else np.zeros(0)
+    for place, name in enumerate(names):
+        away = DISTANCES[distance](name, actions.sequences) ** 2 - means[place]
+        places -= 0.5 * away[:, None] * (axes[place] * values)
+    return SequenceMap(places, shown, len(names))
+
+
+def _most_used(actions: Actions, count: int) -> Sequence[int]:
+    used: Ints = np.bincount(actions.groups.of, minlength=len(actions.sequences))
+    return [int(place) for place in np.sort(np.argsort(-used, kind="stable")[:count])]
+
+
+def _scaled(squared: Floats) -> tuple[Floats, Floats, tuple[float, float]]:
+    """The first eigenvectors, one over the roots of their eigenvalues (zero for none), and what they show."""
+    count = len(squared)
+    axes, scale = np.zeros((count, AXES)), np.zeros(AXES)
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean() if count else squared
+    found, vectors = np.linalg.eigh(-0.5 * centred) if count else (np.zeros(0), squared)
+    whole = float(np.abs(found).sum())
+    if whole <= _VANISHING:
+        return axes, scale, (1.0, 1.0)
+    best = [place for place in np.argsort(-found, kind="stable")[:AXES] if found[place] > _VANISHING * found.max()]
+    for axis, place in enumerate(best):
+        axes[:, axis] = vectors[:, place] * _sign(vectors[:, place])
+        scale[axis] = 1 / np.sqrt(found[place])
+    parts = [*(float(found[place]) / whole for place in best), 0.0, 0.0]
+    return axes, scale, (parts[0], parts[0] + parts[1])
+
+
+def _sign(vector: Floats) -> float:
+    """What makes its greatest part positive, the first of several; an eigenvector is one either way round."""
+    sizes = np.round(np.abs(vector), 9)
+    return 1.0 if vector[int(np.argmax(sizes))] > 0 else -1.0

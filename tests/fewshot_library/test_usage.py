@@ -1,0 +1,52 @@
+"""How often demonstrations are used, against choosing one question after the other."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from fewshot_library.formats import read_traces
+from fewshot_library.library import OpenLibrary
+from fewshot_library.selection import Wish
+from fewshot_library.usage import usage
+from tests.fewshot_library.test_library import _demonstration
+
+
+@pytest.fixture(scope="module")
+def published(shared_data):
+    """The demonstrations for Mintaka, and the questions of those for CompMix beside their own."""
+    mine, others = ([*read_traces(shared_data / "humaniq" / f"{name}.json")] for name in ("mintaka", "compmix"))
+    return [_demonstration(each) for each in mine], [each.question.text for each in [*others, *mine]]
+
+
+@pytest.fixture(scope="module")
+def library(published, tmp_path_factory):
+    return OpenLibrary(published[0], SentenceEncoder(BUNDLED), tmp_path_factory.mktemp("library") / "1.npz")
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_out):
+    demonstrations, questions = published
+    wish = Wish(k=2)
+    heard = []
+    found = usage(library, questions, wish, leave_out_itself=leave_out, done=heard.append)
+    counted = Counter(
+        each.trace_id
+        for question in questions
+        for each in library.choose(question, wish, leave_out_itself=leave_out).demonstrations
+    )
+    assert heard == list(range(1, 41))
+    assert [int(times) for times in found.times] == [counted[each.trace_id] for each in demonstrations]
+    told = json.loads(json.dumps(found.value(demonstrations)))
+    assert (told["questions"], told["picks"], told["demonstrations"]) == (40, 80, 20)
+    assert {each["id"]: each["times"] for each in told["used"]} == {str(key): n for key, n in counted.items()}
+    assert [each["times"] for each in told["used"]] == sorted(counted.values(), reverse=True)
+    unused = [str(each.trace_id) for each in demonstrations if each.trace_id not in counted]
+    assert (told["never"], [each["id"] for each in told["never_used"]]) == (len(unused), unused)
+
+
+def test_without_questions_nothing_is_used(library):
+    found = usage(library, [], Wish())
+    assert found.used == []
+    assert len(found.never) == 20
