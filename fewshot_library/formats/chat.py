@@ -91,8 +91,10 @@ def unclear(record: TraceRecord) -> list[str]:
     """What a chat does not tell apart, beside what it has no place for."""
     lost: list[str] = []
     for step in record.steps:
-        if step.error is not None:
-            lost.append(ERROR if step.observation is None else "a step's error beside its observation")
+        if step.error is not None and step.observation is not None:
+            lost.append("a step's error beside its observation")
+        elif step.error is not None:
+            lost.append(ERROR if step.tool is not None else "that the error of a step without a tool is one")
         elif step.tool is not None and step.observation is None:
             lost.append("that a step saw nothing")
     last = chat_of(record)[-1]
