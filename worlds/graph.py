@@ -147,7 +147,8 @@ def _in_english(literals: list[list[str]]) -> list[str]:
 
 def read_relations(file: Path) -> tuple[Relation, ...]:
     """The relations that the import found in the graph."""
-    return tuple(
-        Relation(found["id"], found["label"], tuple(found["aliases"]), found["value"])
-        for found in json.loads(file.read_text(encoding="utf-8"))
-    )
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))
+        return tuple(Relation(row["id"], row["label"], tuple(row["aliases"]), row["value"]) for row in rows)
+    except (OSError, ValueError, KeyError, TypeError) as broken:
+        raise SourceUnavailable(f"The relations {file} cannot be read ({broken}); make the world again.") from broken

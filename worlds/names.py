@@ -6,6 +6,7 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
+from worlds.source import SourceUnavailable
 from worlds.spelling import ANALYZER, analyzer, encodable, key, writing
 
 KINDS = ("label", "title", "alias")
@@ -54,7 +55,12 @@ class Names:
     """The names of a world folder; safe to share between threads."""
 
     def __init__(self, folder: Path) -> None:
-        index = tantivy.Index.open(str(folder))
+        try:
+            index = tantivy.Index.open(str(folder))
+        except ValueError as broken:
+            raise SourceUnavailable(
+                f"The names in {folder} cannot be opened ({broken}); make the world again."
+            ) from broken
         self._analyzer = analyzer()
         index.register_tokenizer(ANALYZER, self._analyzer)
         self._schema = index.schema

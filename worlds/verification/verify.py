@@ -7,6 +7,7 @@ from typing import Any
 
 from worlds.folder import WorldError, world_folder
 from worlds.generator.blocks import TOLD, UNIVERSE
+from worlds.importers.files import MalformedFile
 from worlds.open import about_world
 from worlds.phantomwiki.checks import check_facts, check_questions, check_relations, check_sentences
 from worlds.phantomwiki.instance import FORMAT
@@ -67,9 +68,14 @@ def verify(worlds: Path, name: str, progress: Callable[[str], None]) -> Verifica
             "PhantomWiki can be verified."
         )
     checks = []
-    for check in _checks(folder, about):
-        progress(str(check))
-        checks.append(check)
+    try:
+        for check in _checks(folder, about):
+            progress(str(check))
+            checks.append(check)
+    except MalformedFile as broken:
+        raise WorldError(f"{broken.file} is damaged ({broken.reason}); make the world again.") from broken
+    except OSError as missing:
+        raise WorldError(f"A part of the world {name} cannot be read ({missing}); make the world again.") from missing
     return Verification(name, tuple(checks))
 
 

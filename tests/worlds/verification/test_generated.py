@@ -17,7 +17,7 @@ from worlds.generator.blocks import TOLD, UNIVERSE
 from worlds.generator.build import PAGES, generate_world
 from worlds.open import about_world
 from worlds.questions.question_file import QUESTIONS, question_rows
-from worlds.source import Article
+from worlds.source import Article, SourceUnavailable
 from worlds.universe.options import Options
 from worlds.universe.universe import GRAPH, Told, Universe
 from worlds.verification.answers import check_answers
@@ -241,3 +241,16 @@ def test_options_that_are_not_told_are_named(made: Path):
     del about["branching"]
     with pytest.raises(WorldError, match="does not tell branching"):
         options_of(about)
+
+
+@pytest.mark.parametrize(
+    "part", ["text", "web", "graph", "names", "relations.json", "pages.jsonl", "graph/CURRENT", "text/meta.json"]
+)
+def test_a_missing_part_is_told_in_one_sentence(kin: Path, part: str):
+    path = kin / part
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    with pytest.raises((WorldError, SourceUnavailable), match=part.partition("/")[0]):
+        verify(kin.parent, "kin", print)
