@@ -24,6 +24,7 @@ class Attempt:
         self._trace_id, self._question, self._context = trace_id, question, context
         self._seen: set[str] = set()
         self._texts: list[str] = [question]
+        self._notes: list[str] = []
 
     def act(self, thought: str, tool: str, **arguments: str | list[str]) -> dict[str, Any]:
         """What the tool observes; Stuck when it fails or the trace would be too long."""
@@ -37,7 +38,7 @@ class Attempt:
         step = Step(
             trace_id=self._trace_id,
             position=len(self.steps) + 1,
-            thought=thought,
+            thought=self.thought(thought),
             tool=tool,
             arguments=arguments,
             origins={name: trace_origin(given, self._question, known, sentences) for name, given in arguments.items()},
@@ -53,6 +54,15 @@ class Attempt:
             raise Stuck(f"{tool} failed in step {step.position}: {outcome.error}")
         self._remember(found.data)
         return found.data
+
+    def note(self, finding: str) -> None:
+        """What the steps so far have come to, with which the next thought begins."""
+        self._notes.append(finding)
+
+    def thought(self, text: str) -> str:
+        """The next thought: what was noted since the last one, then the text."""
+        notes, self._notes = self._notes, []
+        return " ".join((*dict.fromkeys(notes), text))
 
     def peek(self, tool: str, **arguments: str | list[str]) -> dict[str, Any] | None:
         """What the tool would observe, without a step; None when it fails."""

@@ -49,6 +49,8 @@ class Follower:
         """Do the operation in that place, and those behind it that the same query does; how many were done."""
         leaf = leaves[place]
         if leaf.operator == REASON:
+            if leaf is not leaves[-1]:
+                self._attempt.note(thoughts.found(self._known, leaf))
             return 1
         if leaf.operator == SEARCH:
             self._search(leaf)
@@ -146,6 +148,7 @@ class Follower:
         if found != wanted:
             question = thoughts.asked(self._known, leaf)
             raise Stuck(f"the observations show {_size(found)} of {_size(wanted)} answers to {question!r}")
+        self._attempt.note(thoughts.found(self._known, leaf))
 
 
 def _step(head: Node, relation: str, people: list[int]) -> Node:

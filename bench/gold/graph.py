@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.gold import thoughts
 from bench.gold.attempt import Attempt, Stuck
-from bench.gold.pairs import Pairs
+from bench.gold.pairs import Pairs, pairs
 from worlds.generator.items import FEMALE, MALE, PROPERTY
 from worlds.questions.evaluate import KIND_OF_FACT
 from worlds.questions.facts import GENDERED
@@ -41,11 +41,12 @@ class Graph:
         items = self._items(leaf.heads[0].kind, heads)
         listed = " ".join(f"wd:{item}" for item in items.values())
         where = _pattern(leaf, "?of", "?found")
+        who = thoughts.named(self._things, leaf.heads[0].kind, heads)
         rows = self._run(
-            f"I ask the graph about all of them at once: {thoughts.asked(self._things, leaf)}",
+            f"I ask the graph for the {thoughts.sought(leaf)} of {who} at once.",
             f"SELECT ?of ?found WHERE {{ VALUES ?of {{ {listed} }} {where} }}",
         )
-        return {(self._number(of), self._number(value, leaf.kind)) for of, value in rows}
+        return {(self._number(of), self._number(value, _found(leaf))) for of, value in rows}
 
     def chain(self, leaves: Sequence[Node], heads: Sequence[int]) -> set[int]:
         """What the heads lead to over several operations in a row."""
@@ -59,13 +60,14 @@ class Graph:
         where += " ".join(
             _pattern(leaf, start, end) for leaf, start, end in zip(leaves, names, [*names[1:], "?found"], strict=True)
         )
-        asked = [thoughts.asked(self._things, leaves[0])]
-        if len(leaves) > 1:
-            ways = ", then ".join(str(leaf.arguments[1]) for leaf in leaves)
+        if len(leaves) == len(heads) == 1:
+            thought = f"{thoughts.asked_of(self._things, leaves[0], heads[0])} The graph should know."
+        else:
+            ways = ", then ".join(thoughts.sought(leaf) for leaf in leaves)
             start = thoughts.named(self._things, kind, heads)
-            asked = [f"The graph can go all of the way in one query: from {start} to {ways}."]
-        rows = self._run(asked[0], f"SELECT DISTINCT ?found WHERE {{ {where} }}")
-        return {self._number(value, leaves[-1].kind) for (value,) in rows}
+            thought = f"The graph can go all of the way in one query: from {start} to {ways}."
+        rows = self._run(thought, f"SELECT DISTINCT ?found WHERE {{ {where} }}")
+        return {self._number(value, _found(leaves[-1])) for (value,) in rows}
 
     def backward(self, leaf: Node, value: int) -> set[int]:
         """Everybody whose fact is the value."""
@@ -97,12 +99,11 @@ class Graph:
 
     def _understood(self, leaf: Node, head: int, item: str) -> set[int] | None:
         """The answers by a query that the tool writes; None when it reads the question otherwise."""
+        wanted = {value for _, value in pairs(self._things.universe, leaf.relation, [head])}
         question = thoughts.asked_of(self._things, leaf, head)
         arguments: dict[str, Any] = {"question": question, "entity_ids": [item]}
         written = self._attempt.peek("generateQuery", **arguments)
-        if written is None or self._answers(self._attempt.peek("runQuery", sparql=_first(written)), leaf) != set(
-            leaf.values.tolist()
-        ):
+        if written is None or self._answers(self._attempt.peek("runQuery", sparql=_first(written)), leaf) != wanted:
             return None
         written = self._attempt.act(
             f"{question} I let the query for the graph be written.", "generateQuery", **arguments
@@ -116,7 +117,7 @@ class Graph:
         if table is None or len(table["columns"]) != 1:
             return None
         try:
-            return {self._number(cell, leaf.kind) for (cell,) in table["rows"] if cell is not None}
+            return {self._number(cell, _found(leaf)) for (cell,) in table["rows"] if cell is not None}
         except (KeyError, ValueError):
             # It asks for something else, which has no such number.
             return None
@@ -132,6 +133,11 @@ class Graph:
         if cell["kind"] == "entity":
             return self._things.items.place(cell["value"])[1]
         return date.fromisoformat(cell["value"][:10]).toordinal() if kind == "day" else int(cell["value"])
+
+
+def _found(leaf: Node) -> str:
+    """The kind of what is looked up for each thing that an operation starts from; a filter looks at facts."""
+    return KIND_OF_FACT.get(leaf.relation, leaf.kind)
 
 
 def _first(written: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from worlds.questions import phrases
 from worlds.questions.reasoning import FILTER, REASON, Node
 from worlds.questions.things import Things
+from worlds.questions.wording import LABELS
 
 _FEW = 3
 _SEVERAL = {
@@ -43,6 +44,20 @@ def asked_of(things: Things, leaf: Node, head: int) -> str:
     return "".join(part if isinstance(part, str) else name for part in leaf.question)
 
 
+def sought(leaf: Node) -> str:
+    """What an operation looks up of the things that it starts from, in a word: child, date of birth."""
+    return LABELS[leaf.relation] if leaf.relation in LABELS else str(leaf.arguments[1])
+
+
+def found(things: Things, leaf: Node) -> str:
+    """What an operation has come to."""
+    return f"{asked(things, leaf)} {_first(named(things, leaf.kind, leaf.values.tolist()))}."
+
+
+def _first(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _answers(things: Things, node: Node) -> str:
     return named(things, node.kind, node.values.tolist())
 
@@ -50,5 +65,5 @@ def _answers(things: Things, node: Node) -> str:
 def last(things: Things, leaf: Node, answer: str) -> str:
     """What is thought when the answer is known."""
     if leaf.operator == REASON:
-        return f"{asked(things, leaf)} From what I found: {answer}."
-    return f"The last step tells what was asked: {answer}."
+        return f"{asked(things, leaf)} {_first(answer)}."
+    return f"So the answer is: {answer}."

@@ -133,7 +133,7 @@ class _Making:
             Follower(attempt, self._things, self._sources(attempt)).follow(leaves)
         answer = ", ".join(answer["text"] for answer in self.question.gold_answers) or NOTHING
         trace.status, trace.final_answer = "approved", answer
-        trace.final_thought = thoughts.last(self._things, leaves[-1], answer)
+        trace.final_thought = attempt.thought(thoughts.last(self._things, leaves[-1], answer))
         if self.sources & GRAPH:
             trace.answer_graph = answer
         if self.sources & (TEXT | WEB):
