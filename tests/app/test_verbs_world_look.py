@@ -60,4 +60,5 @@ def test_questions_are_listed_by_what_they_are_like(home):
     assert json.loads(told(home, "questions", "kin", "--text", "question 7?", "--json")) == [ROWS[6]]
     assert told(home, "questions", "kin", "--needs", "web") == "no questions\n"
     assert "no questions of its own" in refused(home, "questions", "isle")
+    assert "has no question q99" in refused(home, "trace", "kin", "q99")
     assert "There is no world 'none'" in refused(home, "questions", "none")

@@ -61,6 +61,8 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     expect(ann.dialog).to_contain_text("There is a world 'hostile' already")
     ann.fill("Name", "townsfolk")
     ann.fill("People", "120")
+    ann.dialog.get_by_text("More options").click()
+    ann.fill("Questions of each template", "1")
     ann.dialog.get_by_role("button", name="Generate").click()
     expect(ann.dialog).to_have_count(0)
     page.reload()
@@ -70,9 +72,18 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     expect(page.locator("h1")).to_have_text("townsfolk")
     expect(page.locator(".st-key-sizes")).to_contain_text("120")
     about = json.loads(home.run("world", "info", "townsfolk", "--json"))
-    assert (about["people"], about["seed"]) == (120, 1)
+    assert (about["people"], about["seed"], about["per_template"]) == (120, 1, 1)
     expect(page.locator(".st-key-sizes")).to_contain_text(f"{about['triples']:,}")
     expect(page.get_by_role("region", name="Facts by the sources that tell them")).to_contain_text("birthplace")
+    ann.click(f"See the {about['questions']:,} questions")
+    row = json.loads(home.run("world", "questions", "townsfolk", "--limit", "1", "--json"))[0]
+    expect(page.locator("h2.question")).to_have_text(row["text"])
+    page.get_by_role("tab", name="Atomic tree").click()
+    expect(page.get_by_role("tabpanel", name="Atomic tree")).to_contain_text(row["tree"]["children"][0]["question"])
+    page.get_by_role("tab", name="Trace").click()
+    ann.click("Make the trace")
+    expect(page.locator("li.step").first).to_be_visible()
+    expect(page.locator(".answers")).to_contain_text(row["answers"][0]["text"])
 
 
 def test_a_world_that_is_stopped_in_the_middle_leaves_nothing(page: Page, home: Showhow):
