@@ -9,7 +9,7 @@ from reasoners.origins import known_sentences, known_values, trace_origin
 from tools.registry import tool as tool_named
 from tools.tool import Context
 
-MOST_STEPS = 40
+MOST_STEPS = 100
 
 
 class Stuck(Exception):

@@ -1,11 +1,13 @@
 """Looking an operation up in the articles: the article of each thing that it starts from is read."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from bench.gold import thoughts
-from bench.gold.attempt import Attempt, Stuck, sentences_of
+from bench.gold.attempt import Attempt, Stuck
 from bench.gold.pairs import PLACES, Pairs, having, pairs
 from bench.gold.stated import Articles
+from worlds.generator.items import PROPERTIES, PROPERTY
 from worlds.generator.phrasings import Manner
 from worlds.questions.evaluate import KIND_OF_FACT
 from worlds.questions.reasoning import Node
@@ -53,25 +55,31 @@ class Text:
         question = thoughts.asked(self._things, leaf)
         wanted = having(self._told, leaf.relation, value)
         found: set[int] = set()
-        for query in (said, question):
-            hits = self._search(question, query)
-            for hit in hits:
-                _, row = self._things.items.place(hit["entity"])
-                if row not in wanted - found:
-                    continue
-                if not self._stated(leaf, row, [value], [hit["snippet"]]):
-                    read = self._attempt.act(
-                        f"The snippet does not tell it; the article on {hit['title']} may.",
-                        "read",
-                        title=hit["title"],
-                        question=thoughts.asked(self._things, leaf),
-                    )
-                    if not self._stated(leaf, row, [value], sentences_of(read)):
-                        continue
-                found.add(row)
+        queries = (said, question, *(f"{word} {said}" for word in PROPERTIES[PROPERTY[leaf.relation]]))
+        for query in queries:
+            seen = self._attempt.peek("wikisearch", query=query)
+            if self._fitting(seen, wanted - found) or query == queries[-1]:
+                hits = self._search(f"{question} I search the articles.", query)
+                found |= {
+                    row for row, hit in self._fitting({"hits": hits}, wanted) if self._tells(leaf, row, value, hit)
+                }
             if found == wanted:
                 break
         return found
+
+    def _fitting(self, seen: dict[str, Any] | None, wanted: set[int]) -> list[tuple[int, dict[str, str]]]:
+        """The people among the hits who are looked for."""
+        hits = [(self._things.items.place(hit["entity"]), hit) for hit in (seen or {"hits": []})["hits"]]
+        return [(row, hit) for (kind, row), hit in hits if kind == "person" and row in wanted]
+
+    def _tells(self, leaf: Node, row: int, value: int, hit: dict[str, str]) -> bool:
+        """Whether the snippet of a hit tells the fact, or else the article."""
+        if self._stated(leaf, row, [value], [hit["snippet"]]):
+            return True
+        question = thoughts.asked_of(self._things, leaf, value)
+        thought = f"The snippet does not tell it; the article {hit['title']} may."
+        read = self._attempt.act(thought, "read", title=hit["title"], question=question)
+        return bool(self._stated(leaf, row, [value], read["sentences"]))
 
     def _search(self, thought: str, query: str) -> list[dict[str, str]]:
         hits: list[dict[str, str]] = self._attempt.act(thought, "wikisearch", query=query)["hits"]

@@ -1,7 +1,7 @@
 """A gold trace of a question of a generated world, made by really running the tools on it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from worlds.folder import WorldError
 from worlds.generator.blocks import TOLD, UNIVERSE
 from worlds.generator.items import Items
 from worlds.generator.phrasings import manner
-from worlds.questions.expressions import Expression, from_json, is_chain
+from worlds.questions.expressions import Both, Count, Expression, Having, Only, People, from_json, is_chain
 from worlds.questions.names import Names
 from worlds.questions.reasoning import Node, Reasoning
 from worlds.questions.things import Things
@@ -126,7 +126,7 @@ class _Making:
         return self.world.known(self.sources)
 
     def _solve(self, attempt: Attempt, trace: Trace) -> None:
-        root = Reasoning(self._things).root(self.expression, self.question.text)
+        root = Reasoning(self._things).root(_narrowed(self.expression, self._things.universe), self.question.text)
         self._check_known(root)
         leaves = list(root.leaves())
         if not self._whole(attempt, leaves, root):
@@ -172,3 +172,23 @@ class _Making:
                 way: Way = made[bit](told)
                 found.append(Source(bit, told.universe, way))
         return found
+
+
+def _narrowed(expression: Expression, universe: Universe) -> Expression:
+    """The same question, but of people who must also have a value the value is looked up, and not everybody with it."""
+    if isinstance(expression, Both):
+        return _tested(expression, universe)
+    if isinstance(expression, Count) and isinstance(expression.of, Both):
+        return replace(expression, of=_tested(expression.of, universe))
+    return expression
+
+
+def _tested(both: Both, universe: Universe) -> People:
+    by_size = sorted((both.right, both.left), key=lambda side: _size(side, universe))
+    few, value = by_size if isinstance(by_size[1], Having) else by_size[::-1]
+    return Only(few, value.fact, "is", value.value) if isinstance(value, Having) else both
+
+
+def _size(people: People, universe: Universe) -> int:
+    # Whoever is not asked for by a value is never looked up by one.
+    return len(universe.people_with(people.fact, people.value)) if isinstance(people, Having) else 0
