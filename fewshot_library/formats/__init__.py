@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fewshot_library.formats.atif import ATIF
+from fewshot_library.formats.dspy import DSPY
 from fewshot_library.formats.export import Export
 from fewshot_library.formats.format import Format, FormatError, Found, Losses
 from fewshot_library.formats.head import Head
@@ -13,8 +14,11 @@ from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
 from fewshot_library.formats.langchain import LANGCHAIN
 from fewshot_library.formats.openai import OPENAI
 from fewshot_library.formats.parquet import PARQUET
+from fewshot_library.formats.preferences import PREFERENCES
 from fewshot_library.formats.react import REACT
+from fewshot_library.formats.sharegpt import SHAREGPT
 from fewshot_library.formats.showhow import SHOWHOW
+from fewshot_library.formats.supervised import SUPERVISED
 
 FORMATS = {
     known.name: known
@@ -26,7 +30,11 @@ FORMATS = {
         LANGCHAIN,
         ATIF,
         PARQUET,
+        DSPY,
         REACT,
+        SHAREGPT,
+        PREFERENCES,
+        SUPERVISED,
     )
 }
 READ = tuple(name for name, known in FORMATS.items() if known.read)

@@ -106,6 +106,6 @@ def unclear(record: TraceRecord) -> list[str]:
     return lost
 
 
-def in_json(arguments: dict[str, Any]) -> str:
-    """The arguments as the text that most chat formats want."""
-    return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+def in_json(value: Any) -> str:
+    """The value as the text that most chat formats want."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -32,6 +32,8 @@ class Chat:
     """The answer where the record tells it beside the messages."""
     answered: bool = True
     """Whether what an assistant says last is the answer."""
+    thought_in_answer: bool = False
+    """Whether the last message may tell its thought and the answer in one text."""
     error: str | None = None
     """Why no answer came."""
     run: Run | None = None
@@ -85,7 +87,8 @@ def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
 def _conclude(trace: Trace, final: Message | None, chat: Chat) -> None:
     """Set the answer, or that there is none."""
     if final is not None:
-        reasoning, answer = (final.reasoning, final.content) if final.reasoning else parted(final.content)
+        joined = chat.thought_in_answer and not final.reasoning
+        reasoning, answer = parted(final.content) if joined else (final.reasoning, final.content)
         trace.final_thought, trace.final_answer = reasoning or None, answer or None
     if chat.answer is not None and chat.answer != trace.final_answer:
         # What was said last is then no answer but what led to it.

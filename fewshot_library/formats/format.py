@@ -13,6 +13,9 @@ from db.types import UnstorableText, check_storable
 from fewshot_library.formats.export import Export
 from fewshot_library.formats.head import Head
 
+# How many records are named that were left out for the same reason.
+SHOWN = 3
+
 
 class FormatError(Exception):
     """A file cannot be read; the message names the file, the place and the reason, and nothing of it is taken."""
@@ -47,8 +50,15 @@ class Losses:
 
     def told(self) -> list[str]:
         """The losses for people, a line each."""
-        kept_out = [f"left out: {each.place}: {each.reason}" for each in self.refused]
-        return [f"the format has no place for {what} ({count})" for what, count in sorted(self.lost.items())] + kept_out
+        places: dict[str, list[str]] = {}
+        for each in self.refused:
+            places.setdefault(each.reason, []).append(each.place)
+        lost = [f"the format has no place for {what} ({count})" for what, count in sorted(self.lost.items())]
+        return lost + [f"left out: {_few(found)}: {reason}" for reason, found in places.items()]
+
+
+def _few(places: list[str]) -> str:
+    return ", ".join(places[:SHOWN]) + (f" and {len(places) - SHOWN} more" if len(places) > SHOWN else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ def _take(raw: Any, origin: Origin) -> Iterator[Found]:
     listed = raw.get("messages") if isinstance(raw, dict) else raw
     if not isinstance(listed, list) or not listed:
         raise Malformed("it is no list of messages")
-    return record_from(Chat([_message(each, number) for number, each in enumerate(listed, start=1)], rest=rest), origin)
+    messages = [_message(each, number) for number, each in enumerate(listed, start=1)]
+    return record_from(Chat(messages, rest=rest, thought_in_answer=True), origin)
 
 
 def _message(raw: Any, number: int) -> Message:

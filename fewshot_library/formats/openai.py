@@ -47,7 +47,7 @@ def take(raw: Any, origin: Origin) -> Iterator[Found]:
     """The trace that one of its records tells."""
     chat = shaped(_Chat, raw)
     messages = [message_of(each, number) for number, each in enumerate(chat.messages, start=1)]
-    return record_from(Chat(messages, chat.tools or [], chat.rest), origin)
+    return record_from(Chat(messages, chat.tools or [], chat.rest, thought_in_answer=True), origin)
 
 
 def message_of(raw: _Message, number: int) -> Message:

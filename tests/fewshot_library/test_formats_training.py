@@ -1,0 +1,238 @@
+"""Traces as others train on them: ShareGPT, preference pairs, DSPy's examples, supervised pairs."""
+
+import json
+import re
+
+import datasets
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from db.models import Step
+from db.record import TraceRecord
+from fewshot_library.formats import FORMATS, detect, read_traces
+from fewshot_library.formats.export import Export
+from fewshot_library.formats.format import FormatError, Losses, Refused
+from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
+
+DSPY, SHAREGPT, TRL, PAIRS = (FORMATS[name] for name in ("dspy", "sharegpt", "trl", "phantomwiki"))
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def exported(chosen, given, tmp_path):
+    losses = export(chosen, given, tmp_path / "x.jsonl")
+    return lines(tmp_path / "x.jsonl"), losses
+
+
+def loaded(path, tmp_path):
+    """The rows as Hugging Face datasets reads them."""
+    datasets.disable_progress_bars()
+    return datasets.load_dataset("json", data_files=str(path), cache_dir=str(tmp_path / "cache"), split="train")
+
+
+@pytest.fixture
+def published(shared_data) -> list[TraceRecord]:
+    return [r for r in read_traces(shared_data / "humaniq" / "mintaka.json") if isinstance(r, TraceRecord)]
+
+
+def replayed(conversation):
+    """The steps and the answer that LLaMA-Factory's own rules find in a conversation."""
+    sides = [("human", "observation"), ("gpt", "function_call")]
+    assert all(turn["from"] in sides[place % 2] for place, turn in enumerate(conversation))
+    assert len(conversation) % 2 == 0
+    steps = []
+    for turn in conversation[1:-1]:
+        if turn["from"] == "function_call":
+            thought = re.search("<think>\n(.*?)\n</think>\n\n", turn["value"], re.DOTALL)
+            call = json.loads(turn["value"].replace(thought.group(0), "") if thought else turn["value"])
+            steps.append([thought.group(1) if thought else "", call["name"], call["arguments"]])
+        else:
+            steps[-1].append(turn["value"])
+    return steps, conversation[-1]["value"].rpartition("</think>\n\n")[2]
+
+
+def test_sharegpt_takes_turns_and_keeps_thoughts_and_calls(published, tmp_path):
+    rows, losses = exported(SHAREGPT, published, tmp_path)
+    assert losses.refused == []
+    for row, record in zip(rows, published, strict=True):
+        assert row["conversations"][0] == {"from": "human", "value": record.question.text}
+        steps, answer = replayed(row["conversations"])
+        assert steps == [[s.thought, s.tool, s.arguments, s.observation] for s in record.steps]
+        assert answer == record.trace.final_answer
+        assert {tool["name"] for tool in json.loads(row["tools"])} >= {step.tool for step in record.steps}
+
+
+def test_a_thought_without_a_call_joins_the_next_and_that_is_told(tmp_path):
+    record = plain_trace()
+    record.steps.insert(0, Step(trace_id=record.trace.id, position=1, thought="first"))
+    record.steps[1].position = 2
+    (row,), losses = exported(SHAREGPT, [record], tmp_path)
+    assert row["conversations"][1]["value"].startswith("<think>\nfirst\n\nlook\n</think>\n\n{")
+    assert losses.lost["where a thought without a call ends"] == 1
+    record.steps[0].observation = "a clock struck"
+    (row,), losses = exported(SHAREGPT, [record], tmp_path)
+    assert [turn["from"] for turn in row["conversations"]] == [
+        "human",
+        "gpt",
+        "human",
+        "function_call",
+        "observation",
+        "gpt",
+    ]
+    unfinished, odd = plain_trace("</think>"), plain_trace()
+    odd.trace.final_answer = None
+    rows, losses = exported(SHAREGPT, [unfinished, odd], tmp_path)
+    assert rows == []
+    assert [each.reason for each in losses.refused] == [
+        "one of its thoughts holds '</think>', which would end it",
+        "it has no answer, and a conversation of this format ends with one",
+    ]
+
+
+def failed(record):
+    record.trace.status = "failed"
+    return record
+
+
+def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
+    parent = failed(plain_trace())
+    fork = fork_of(parent, 1)
+    (pair,), losses = exported(TRL, Export([fork], find={parent.trace.id: parent}.get), tmp_path)
+    asked, looked, seen = pair["prompt"]
+    assert (asked, seen["role"]) == ({"role": "user", "content": "who?"}, "tool")
+    assert looked["tool_calls"][0]["function"] == {"name": "read", "arguments": {"title": "x"}}
+    assert [each["content"] for each in pair["rejected"]] == ["Ada"]
+    assert [each["content"] for each in pair["chosen"]] == [
+        "look elsewhere",
+        "Eve was there.",
+        "so it was Eve\n\nFinal Answer: Eve",
+    ]
+    assert [tool["function"]["name"] for tool in pair["tools"]] == ["read", "wikisearch"]
+    assert losses.written == 1
+    (row,) = loaded(tmp_path / "x.jsonl", tmp_path)
+    assert {"prompt", "chosen", "rejected", "tools"} == row.keys()
+
+
+def test_a_step_whose_outcome_alone_differs_is_no_prompt(tmp_path):
+    parent = failed(plain_trace())
+    fork = fork_of(parent, 1)
+    fork.steps[0].observation = "another article"
+    (pair,), _ = exported(TRL, Export([fork], find={parent.trace.id: parent}.get), tmp_path)
+    assert [each["role"] for each in pair["prompt"]] == ["user"]
+    assert [each["role"] for each in pair["chosen"][:2]] == ["assistant", "tool"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda fork, _: setattr(fork.trace, "parent_id", None), "it was not forked from another trace"),
+        (lambda fork, _: setattr(fork.trace, "status", "rejected"), "it is rejected itself"),
+        (lambda _, parent: setattr(parent.trace, "status", "approved"), "is approved and no failed one"),
+        (lambda fork, _: setattr(fork.trace, "parent_id", fork.trace.id), "is not in the store"),
+        (lambda fork, _: (fork.steps.pop(), setattr(fork.trace, "final_thought", None)), None),
+    ],
+)
+def test_what_makes_no_pair_is_left_out_with_the_reason(tmp_path, change, reason):
+    parent = failed(plain_trace())
+    fork = fork_of(parent, 1)
+    change(fork, parent)
+    if reason is None:
+        fork.trace.final_answer, reason = parent.trace.final_answer, "it says nothing else than its parent"
+    rows, losses = exported(TRL, Export([fork], find={parent.trace.id: parent}.get), tmp_path)
+    assert rows == []
+    assert reason in losses.refused[0].reason
+
+
+def test_records_left_out_for_one_reason_are_told_together():
+    losses = Losses(refused=[Refused(f"trace {number}", "it is short") for number in range(5)])
+    assert losses.told() == ["left out: trace 0, trace 1, trace 2 and 2 more: it is short"]
+
+
+def test_examples_for_dspy_come_back(published, tmp_path):
+    rows, losses = exported(DSPY, published, tmp_path)
+    assert losses.refused == []
+    assert detect(tmp_path / "x.jsonl") is DSPY
+    assert [told(record) for record in read_traces(tmp_path / "x.jsonl")] == [told(record) for record in published]
+    steps = len(published[0].steps)
+    assert rows[0]["trajectory"][f"tool_name_{steps}"] == "finish"
+    assert rows[0]["trajectory"]["tool_args_0"] == published[0].steps[0].arguments
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(records())
+def test_any_trace_comes_back_from_dspy_unless_the_report_says_what_does_not(tmp_path_factory, record):
+    path = tmp_path_factory.mktemp("any") / "x.jsonl"
+    losses = export(DSPY, [record], path)
+    (back,) = read_traces(path, "dspy")
+    blurs = ("error", "finish", "final thought", "arguments")
+    if not any(word in what for what in losses.lost for word in blurs):
+        assert told(back) == told(record)
+
+
+def test_a_trajectory_of_dspys_own_is_read(tmp_path):
+    example = {
+        "question": "who?",
+        "reasoning": "clear",
+        "trajectory": {
+            "thought_0": "look",
+            "tool_name_0": "search",
+            "tool_args_0": {"query": "x"},
+            "observation_0": ["a", 1],
+            "thought_1": "enough",
+            "tool_name_1": "finish",
+            "tool_args_1": {},
+            "observation_1": "Completed.",
+        },
+        "answer": "Ada",
+        "score": 0.5,
+    }
+    (tmp_path / "x.json").write_text(json.dumps([example, {**example, "answer": None}], indent=1))
+    first, second = read_traces(tmp_path / "x.json")
+    assert told(first) == ("who?", [("look", "search", {"query": "x"}, '["a", 1]', None)], "enough\n\nclear", "Ada")
+    assert first.trace.configuration["dspy"] == {"score": 0.5}
+    assert (second.trace.status, second.trace.final_answer) == ("failed", None)
+    assert second.trace.configuration["dspy"]["reasoning"] == ["enough", "clear"]
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "reason"),
+    [
+        ({"thought_0": "x", "mood_0": "y"}, "trajectory.mood_0 is none of thought"),
+        ({"thought_0": "x", "thought_2": "y"}, "its trajectory is not numbered"),
+        ({"thought_0": 3}, "trajectory.thought_0 is of the kind int"),
+        ({"thought_0": "x", "tool_name_0": "a", "tool_args_0": "b"}, "trajectory.tool_args_0 is of the kind str"),
+        ({"thought_0": "x", "tool_args_0": {"a": 1}}, "stands without a tool_name_0"),
+    ],
+)
+def test_a_malformed_trajectory_is_refused(tmp_path, trajectory, reason):
+    (tmp_path / "x.json").write_text(json.dumps({"question": "q", "trajectory": trajectory}))
+    (refused,) = read_traces(tmp_path / "x.json")
+    assert isinstance(refused, Refused)
+    assert reason in refused.reason
+
+
+def test_supervised_pairs_give_evidence_question_and_every_answer(published, tmp_path):
+    published[0].question.gold_answers = [{"text": "Ada", "entity": "Q1"}, {"text": "Eve, of Rome", "entity": None}]
+    rows, losses = exported(PAIRS, published, tmp_path)
+    assert (rows[0]["completion"], rows[0]["answer"]) == ("Ada,Eve, of Rome", ["Ada", "Eve, of Rome"])
+    assert losses.lost["that a comma belongs to an answer"] >= 1
+    for row, record in zip(rows, published, strict=True):
+        assert row["prompt"].endswith(f"Question: {record.question.text}\nAnswer:")
+        assert all(step.observation.strip() in row["prompt"] for step in record.steps if step.observation)
+        assert not any(step.thought and step.thought in row["prompt"] for step in record.steps)
+    assert losses.lost["a step's call"] == sum(step.tool is not None for record in published for step in record.steps)
+    assert loaded(tmp_path / "x.jsonl", tmp_path).features["answer"] == datasets.List(datasets.Value("string"))
+    nothing = plain_trace()
+    nothing.trace.final_answer = None
+    _, losses = exported(PAIRS, [nothing], tmp_path)
+    assert losses.refused[0].reason == "neither a gold answer nor an answer of its own is known"
+
+
+def test_what_is_only_written_is_not_read(tmp_path):
+    export(SHAREGPT, [plain_trace()], tmp_path / "x.jsonl")
+    with pytest.raises(FormatError, match="sharegpt is only written here; read showhow"):
+        read_traces(tmp_path / "x.jsonl", "sharegpt")
+    with pytest.raises(FormatError, match="in no format that is known"):
+        read_traces(tmp_path / "x.jsonl")
