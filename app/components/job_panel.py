@@ -15,13 +15,13 @@ def jobs() -> Jobs:
     return Jobs()
 
 
-def show_jobs() -> None:
+def show_jobs(*, stoppable: bool) -> None:
     """Draw them, anew every second while one is at work; the whole page when one has ended."""
     at_work = any(job.state == "running" for job in jobs().all())
-    st.fragment(_panel, run_every=1.0 if at_work else None)(at_work=at_work)
+    st.fragment(_panel, run_every=1.0 if at_work else None)(at_work=at_work, stoppable=stoppable)
 
 
-def _panel(*, at_work: bool) -> None:
+def _panel(*, at_work: bool, stoppable: bool) -> None:
     found = jobs().all()
     if at_work and not any(job.state == "running" for job in found):
         # What it made is in the list now.
@@ -29,16 +29,17 @@ def _panel(*, at_work: bool) -> None:
     for job in found:
         with st.container(key=f"job_{job.world}", border=True, gap="small"):
             if job.state == "running":
-                _running(job)
+                _running(job, stoppable=stoppable)
             else:
                 _over(job)
 
 
-def _running(job: Job) -> None:
+def _running(job: Job, *, stoppable: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         ending = " · stopping …" if job.stopping else ""
         st.markdown(f"**{job.doing} {plain(job.world)}** · {_clock(job.seconds)}{ending}", width="stretch")
-        st.button("Stop", key=f"stop_{job.world}", on_click=job.stop, disabled=job.stopping, icon=":material/stop:")
+        if stoppable:
+            st.button("Stop", key=f"stop_{job.world}", on_click=job.stop, disabled=job.stopping, icon=":material/stop:")
     said = plain(job.said or "starting …")
     if job.share is None:
         st.caption(said)

@@ -21,7 +21,7 @@ def choose_world() -> SelectedWorld | None:
     wanted = st.query_params.get("world")
     chosen = next((world for world in worlds if world.name == wanted), worlds[0] if worlds else None)
     if wanted and (chosen is None or chosen.name != wanted) and wanted not in damaged:
-        st.warning(plain(f"There is no world {wanted!r}; choose one from the list."))
+        st.warning(plain(f"There is no world {wanted!r}{'; choose one from the list' if worlds else ''}."))
     for world in worlds:
         _row(world, chosen=world is chosen)
     for name, why in damaged.items():

@@ -70,7 +70,7 @@ def show_world(world: SelectedWorld, person: User) -> None:
 
 person = who()
 masthead(person)
-show_jobs()
+show_jobs(stoppable="admin" in person.roles)
 left, right = st.columns([1, 3.4], gap="medium")
 with left, st.container(key="list"):
     world = choose_world()
