@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-MODULES = ("store_scale", "query_writing", "load", "startup", "selection", "phantomwiki")
+MODULES = ("store_scale", "query_writing", "load", "startup", "selection", "phantomwiki", "worlds")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")
 
