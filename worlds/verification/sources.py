@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +87,16 @@ def _article(text: EmbeddedText, wanted: Article) -> Article:
 def check_pages(folder: Path, universe: Universe, told: Told, options: Options) -> Check:
     """Every sentence of every web page, and every mark of what is wrong there."""
     check = Check("sentences of web pages")
-    made = list(pages(universe, told, options))
-    if not made and not (folder / WEB).is_dir():
+    made = pages(universe, told, options)
+    if (first := next(made, None)) is None and not (folder / WEB).is_dir():
         return check
     web = EmbeddedWeb(folder / WEB)
-    check.require("number of pages", len(web), len(made))
-    for marked in made:
+    rows = []
+    for marked in chain([first] if first else [], made):
         check.compare_each(marked.page.address, _said(web, marked), marked.page.sentences)
-    stated = [row for _, row in json_objects(folder / PAGES)]
-    check.compare_each("marks", map(_in_order, stated), (_in_order(marked.to_row(universe)) for marked in made))
+        rows.append(_in_order(marked.to_row(universe)))
+    check.require("number of pages", len(web), len(rows))
+    check.compare_each("marks", (_in_order(row) for _, row in json_objects(folder / PAGES)), rows)
     return check
 
 

@@ -177,16 +177,20 @@ def test_a_changed_page_or_mark_is_noticed(kin: Path):
     rows = [json.loads(line) for line in (kin / PAGES).read_text(encoding="utf-8").splitlines()]
     web = EmbeddedWeb(kin / WEB)
     pages = [web.fetch(row["address"]) for row in rows]
-    shutil.rmtree(kin / WEB)
-    writer = WebWriter(kin / WEB)
-    for page in pages[1:-1]:
-        writer.add(page)
-    writer.add(replace(pages[-1], sentences=("Nothing happened.",)))
-    writer.close()
-    found = "\n".join(map(str, check_pages(kin, universe, told, OPTIONS).first))
-    assert f"number of pages: stated {len(pages) - 1}, derived {len(pages)}" in found
-    assert f"{pages[0].address}: stated nothing, derived " in found
-    assert "stated Nothing happened., derived nothing" in found
+    said = []
+    for written in (
+        [*pages[1:-1], replace(pages[-1], sentences=("Nothing happened.",))],
+        [*pages, replace(pages[0], address="https://other.example/")],
+    ):
+        shutil.rmtree(kin / WEB)
+        writer = WebWriter(kin / WEB)
+        for page in written:
+            writer.add(page)
+        writer.close()
+        said.append("\n".join(map(str, check_pages(kin, universe, told, OPTIONS).first)))
+    assert f"{pages[0].address}: stated nothing, derived " in said[0]
+    assert "stated Nothing happened., derived nothing" in said[0]
+    assert f"number of pages: stated {len(pages) + 1}, derived {len(pages)}" in said[1]
 
 
 def test_a_changed_triple_is_noticed(kin: Path):
