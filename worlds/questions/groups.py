@@ -134,7 +134,7 @@ def _count(fact: str) -> Draw:
         group = walk.group(1)
         if group is None:
             return None
-        fits = walk.number % _NOBODY_EVERY > 0
+        fits = walk.turn % _NOBODY_EVERY > 0
         found = walk.people(group).tolist()
         value = walk.fact(fact, walk.one_of(found) if fits else walk.person())
         count = Count(Only(group, fact, "is", value))

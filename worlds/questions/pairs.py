@@ -66,16 +66,20 @@ def _order(fact: str, links: int, *, first: bool) -> Draw:
 
 def _same(fact: str, links: int, *, country: bool) -> Draw:
     def draw(walk: Walk) -> Expression | None:
-        if walk.yes and not country:
+        if _yes(walk) and not country:
             return _alike(walk, fact, links)
         pair = _pair(
             walk,
             (0, links),
-            lambda left, right: walk.true(Same(Named(left), Named(right), fact, country)) == walk.yes,
+            lambda left, right: walk.true(Same(Named(left), Named(right), fact, country)) == _yes(walk),
         )
         return Same(*pair, fact, country) if pair else None
 
     return draw
+
+
+def _yes(walk: Walk) -> bool:
+    return walk.turn % 2 == 0
 
 
 def _alike(walk: Walk, fact: str, links: int) -> Expression | None:
@@ -93,7 +97,7 @@ def _judge(strategy: str, links: int) -> Draw:
         def fits(left: int, right: int) -> bool:
             sides = Named(left), Named(right)
             sound = _SOUND.get(strategy)
-            return (sound is None or sound(walk, *sides)) and walk.true(Judge(strategy, *sides)) == walk.yes
+            return (sound is None or sound(walk, *sides)) and walk.true(Judge(strategy, *sides)) == _yes(walk)
 
         pair = _pair(walk, (links, 0), fits)
         return Judge(strategy, *pair) if pair else None

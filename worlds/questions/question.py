@@ -65,10 +65,9 @@ class GeneratedQuestion:
 class Gold:
     """Finds the gold of questions about one universe."""
 
-    def __init__(self, universe: Universe, told: Told, *, plain: bool = False) -> None:
+    def __init__(self, universe: Universe, told: Told, names: Names) -> None:
         self._universe = universe
-        self.names = Names(universe, plain=plain)
-        self._things = Things(universe, Items(universe), self.names)
+        self._things = Things(universe, Items(universe), names)
         self._reasoning = Reasoning(self._things)
         self._needs = Needs(universe, told)
 

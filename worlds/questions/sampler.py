@@ -8,6 +8,7 @@ from zlib import crc32
 from worlds.questions.evaluate import Evaluation
 from worlds.questions.expressions import Expression, Having
 from worlds.questions.kinds import templates
+from worlds.questions.names import Names
 from worlds.questions.question import GeneratedQuestion, Gold
 from worlds.questions.sparql import WIDEST
 from worlds.questions.template import Template
@@ -55,6 +56,7 @@ class Questions(Iterator[GeneratedQuestion]):
     def __post_init__(self) -> None:
         self._templates = templates(self.options)
         self._evaluation = Evaluation(self.universe)
+        self._names = Names(self.universe, plain=self.options.plain)
         self._asked: set[Expression | str] = set()
         self._stream = self._all()
 
@@ -71,27 +73,31 @@ class Questions(Iterator[GeneratedQuestion]):
             if each in self._why
         ]
 
-    def _all(self) -> Iterator[GeneratedQuestion]:
-        gold = Gold(self.universe, self.told, plain=self.options.plain)
-        number = 0
+    def drawn(self) -> Iterator[tuple[Template, Expression, str]]:
+        """What is asked and in which words, without its gold."""
         # Round after round, so that whoever takes the first questions has some of every template.
         for round_ in range(self.options.per_template):
             for template in self._templates:
-                found = self._ask(template, round_, gold) if self._failed[template] < PATIENCE else None
-                self._failed[template] = 0 if found else self._failed[template] + 1
-                if found is not None:
-                    number += 1
-                    self._made[template] += 1
-                    yield gold.of(number, *found, (template.kind, template.text))
+                if self._failed[template] < PATIENCE:
+                    found = self._ask(template, round_)
+                    self._failed[template] = 0 if found else self._failed[template] + 1
+                    if found is not None:
+                        self._made[template] += 1
+                        yield template, *found
 
-    def _ask(self, template: Template, round_: int, gold: Gold) -> tuple[Expression, str] | None:
+    def _all(self) -> Iterator[GeneratedQuestion]:
+        gold = Gold(self.universe, self.told, self._names)
+        for number, (template, expression, text) in enumerate(self.drawn(), 1):
+            yield gold.of(number, expression, text, (template.kind, template.text))
+
+    def _ask(self, template: Template, round_: int) -> tuple[Expression, str] | None:
         walk = Walk(self.universe, self.options.seed, crc32(f"{template.kind}: {template.text}".encode()), round_)
         failed: Counter[str] = Counter()
         for _ in range(ATTEMPTS):
             expression = template.draw(walk)
             wrong = NO_WAY if expression is None else self._wrong(expression, template)
             if expression is not None and not wrong:
-                text = wording(expression, gold.names)
+                text = wording(expression, self._names)
                 if text not in self._asked:
                     self._asked |= {expression, text}
                     return expression, text

@@ -24,10 +24,8 @@ class Walk:
 
     def __init__(self, universe: Universe, seed: int, template: int, number: int) -> None:
         self.universe = universe
-        self.number = number
-        """Which question of its template it is."""
-        self.yes = (template + number) % 2 == 0
-        """Which answer is wanted where it is yes or no; half of the questions of every template get each."""
+        self.turn = template + number
+        """Goes up by one from question to question: where one answer or another is wanted, they take turns."""
         self._evaluation = Evaluation(universe)
         sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
         self._stream = np.random.Generator(np.random.PCG64(sequence))
