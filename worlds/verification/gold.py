@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from worlds.questions.kinds import templates
+from worlds.questions.names import Names
 from worlds.questions.question import Gold
 from worlds.questions.wording import wording
 from worlds.universe.options import Options
@@ -15,13 +16,14 @@ from worlds.verification.check import Check
 def check_gold(rows: list[dict[str, Any]], universe: Universe, told: Told, options: Options) -> Check:
     """The template, wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
     check = Check("parts of gold")
-    gold = Gold(universe, told, plain=options.plain)
+    names = Names(universe, plain=options.plain)
+    gold = Gold(universe, told, names)
     known = {(template.kind, template.text) for template in templates(options)}
     for number, row in enumerate(rows, 1):
         what = name_of(row)
         try:
             expression = expression_of(row)
-            text, kind = wording(expression, gold.names), (row["kind"], row["template"])
+            text, kind = wording(expression, names), (row["kind"], row["template"])
             # What was written is compared, in which every list is one of JSON's.
             derived = json.loads(json.dumps(gold.of(number, expression, text, kind).to_row()))
         except (KeyError, TypeError, IndexError, ValueError) as broken:
