@@ -16,6 +16,8 @@ from uuid_utils.compat import uuid7
 from db.types import ExactJson, ExactText, UtcDateTime
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
+GENERATED = "generated"
+"""The reasoner of a trace that follows the gold reasoning of a generated world's question."""
 ROLES = ("annotator", "reviewer", "admin")
 
 

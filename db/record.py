@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from db.models import TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
+from db.models import GENERATED, TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
 
 
 @dataclass(slots=True)
@@ -27,6 +27,13 @@ class TraceRecord:
     def author(self) -> str | None:
         """The name of the person who recorded it; None for a run."""
         return self.people.get(self.trace.author_id) if self.trace.author_id else None
+
+    @property
+    def maker(self) -> str:
+        """Who or what made it, as a reader is told."""
+        if self.trace.reasoner == GENERATED:
+            return "generated from the world's facts, every step really run"
+        return f"by {self.author or self.trace.reasoner}"
 
     def faults(self) -> Iterator[str]:
         """What does not fit together in a record from elsewhere, a clause each."""

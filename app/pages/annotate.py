@@ -7,6 +7,7 @@ import streamlit as st
 from app.components.composer import Composer, compose_answer, compose_step, seed, watched
 from app.components.keeper import keep
 from app.components.notebook import show_trace
+from app.components.plain import plain
 from app.components.queue import KEYS as QUEUE_KEYS
 from app.components.queue import masthead, open_next, open_trace_id
 from app.components.recorder import Recorder
@@ -52,7 +53,8 @@ def workbench(trace_id: UUID) -> None:
                 _compose(composer, recorder, can_redo=undone is not None)
             else:
                 st.info(
-                    f"This trace is {record.trace.status}. Fork it at a step to go on from there, or take the next one."
+                    f"This trace, {plain(record.maker)}, is {record.trace.status}. Fork it at a step to go on from "
+                    "there, or take the next one."
                 )
                 if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
                     open_next()

@@ -97,8 +97,7 @@ def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> 
     st.html(f'<h2 class="question">{plain_html(record.question.text)}</h2>')
     gold = ", ".join(answer["text"] for answer in record.question.gold_answers) or "not known"
     parent = f" · forked at step {record.trace.parent_position}" if record.trace.parent_id else ""
-    who_made = plain(record.author or record.trace.reasoner)
-    st.markdown(f"Gold answer: **{plain(gold)}** · by {who_made} · {record.trace.status}{parent}")
+    st.markdown(f"Gold answer: **{plain(gold)}** · {plain(record.maker)} · {record.trace.status}{parent}")
     for judgement in record.judgements:
         by = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
         st.caption(

@@ -13,7 +13,7 @@ from bench.gold.follow import Follower, Source, Way
 from bench.gold.graph import Graph
 from bench.gold.text import Text
 from bench.gold.web import Web
-from db.models import Project, Question, Run, Trace, now
+from db.models import GENERATED, Project, Question, Run, Trace, now
 from db.record import TraceRecord
 from tools.tool import Context
 from worlds.folder import WorldError
@@ -26,8 +26,6 @@ from worlds.questions.reasoning import Node, Reasoning
 from worlds.questions.things import Things
 from worlds.universe.universe import GRAPH, SOURCES, TEXT, WEB, Told, Universe
 
-REASONER = "gold"
-"""Of a trace that was generated, not recorded."""
 NOTHING = "no answer"
 """The final answer to a question that has none."""
 _ORDER = (GRAPH, TEXT, WEB)
@@ -43,7 +41,7 @@ class GoldWorld:
         self.plain = bool(context.world.about.get("plain"))
         self.run = Run(
             name=f"gold traces of {context.world.name}",
-            reasoner=REASONER,
+            reasoner=GENERATED,
             world=context.world.name,
             configuration={"generated": True, "hash": context.world.about.get("hash")},
         )
@@ -109,7 +107,7 @@ class _Making:
         trace = Trace(
             question_id=self.question.id,
             run_id=run.id,
-            reasoner=REASONER,
+            reasoner=GENERATED,
             configuration=configuration,
             started_at=now(),
         )
