@@ -20,7 +20,7 @@ from worlds.questions.expressions import (
     Related,
     Same,
 )
-from worlds.universe.relations import SIDE, distinct, frontiers, related, relation
+from worlds.universe.relations import SIDE, Relation, distinct, frontiers, relation
 from worlds.universe.universe import NONE, WITHHELD, Ids, Universe
 
 KIND_OF_FACT = {
@@ -82,14 +82,7 @@ class Evaluation:
 
     @_evaluate.register
     def _(self, expression: Related) -> tuple[str, Ids]:
-        asked, people = relation(expression.relation), self._people(expression.of)
-        reached = frontiers(self._universe, asked, people)
-        if SIDE in asked.steps:
-            # A sibling is found by way of the parents, of whom one step alone would leave no record.
-            heads = [people, *reached][asked.steps.index(SIDE)]
-            self.stages += [("person", self._universe.father[heads]), ("person", self._universe.mother[heads])]
-        self.stages += [("person", found) for found in reached[:-1]]
-        return "person", reached[-1]
+        return "person", self._reached(relation(expression.relation), self._people(expression.of))
 
     @_evaluate.register
     def _(self, only: Only) -> tuple[str, Ids]:
@@ -137,7 +130,7 @@ class Evaluation:
         counted = relation(count.of.relation)
         whose = self._people(count.of.of)
         return "number", distinct(
-            np.array([len(related(self._universe, counted, whose[i : i + 1])) for i in range(len(whose))], np.int32)
+            np.array([len(self._reached(counted, whose[i : i + 1])) for i in range(len(whose))], np.int32)
         )
 
     @_evaluate.register
@@ -166,6 +159,16 @@ class Evaluation:
             return _truth()
         told = _STRATEGIES[judge.strategy](self, left, right)
         return _truth() if told is None else _truth(told)
+
+    def _reached(self, asked: Relation, people: Ids) -> Ids:
+        """Who is that relation of any of the people."""
+        reached = frontiers(self._universe, asked, people)
+        if SIDE in asked.steps:
+            # A sibling is found by way of the parents, of whom one step alone would leave no record.
+            heads = [people, *reached][asked.steps.index(SIDE)]
+            self.stages += [("person", self._universe.father[heads]), ("person", self._universe.mother[heads])]
+        self.stages += [("person", found) for found in reached]
+        return reached[-1]
 
     def _people(self, expression: Expression) -> Ids:
         return self._of(expression)[1]

@@ -51,7 +51,7 @@ def superlatives() -> Iterator[Template]:
     yield Template(SUPERLATIVE, text.format("first"), _of_value(first=True))
     yield Template(SUPERLATIVE, text.format("last"), _of_value(first=False))
     for fact, first in (("job", True), ("hobby", False)):
-        end = "first" if first else "last"
+        end = "earliest" if first else "latest"
         text = f"What is the {LABELS[fact]} of the {end}-born of the <relations> of {whom(0)}?"
         yield Template(SUPERLATIVE, text, _of_end(fact, first=first))
 

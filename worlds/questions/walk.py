@@ -79,15 +79,17 @@ class Walk:
 
         A relation that only undoes `back`, the step before, is taken when there is no other.
         """
-        names = self.shuffled(_NAMES)
-        if back is not None:
-            names.sort(key=lambda name: _undoes(RELATIONS[name], back))
-        return next((found for name in names if (found := self.relative(name, person))), None)
+        return next((found for name in self._onward(back) if (found := self.relative(name, person))), None)
 
     def relative(self, name: str, person: int) -> tuple[str, int] | None:
         """Somebody who is that relation of the person, each as likely as any other."""
         found = related(self.universe, RELATIONS[name], np.array([person], np.int32))
         return (name, int(found[self.below(len(found))])) if len(found) else None
+
+    def _onward(self, back: Relation | None) -> list[str]:
+        """All relations in some order, those that only undo the step before at the end."""
+        names = self.shuffled(_NAMES)
+        return names if back is None else sorted(names, key=lambda name: _undoes(RELATIONS[name], back))
 
     def none(self, person: int) -> str | None:
         """A relation that the person has nobody for."""
@@ -100,7 +102,7 @@ class Walk:
         if reached is None:
             return None
         people, person = reached
-        for name in self.shuffled(_NAMES):
+        for name in self._onward(RELATIONS[people.relation] if isinstance(people, Related) else None):
             if len(related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
                 return Related(name, people)
         return None

@@ -38,7 +38,7 @@ LABELS = {
 }
 """What questions call a fact."""
 _EVENTS = {"birth": "was born", "death": "died", "wedding": "married"}
-_ENDS = {("birth", True): "first-born", ("birth", False): "last-born"}
+_ENDS = {("birth", True): "earliest-born", ("birth", False): "latest-born"}
 _ACTS = {"death": "die", "wedding": "marry"}
 _HAVE = {"birthplace": "were born in", "residence": "have their residence in"}
 _JUDGED = {

@@ -4,7 +4,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.worlds.questions.asked import EXPRESSIONS, UNIVERSE
@@ -182,6 +182,7 @@ TOLD = [masks(UNIVERSE, 1), masks(UNIVERSE, 2), tell(UNIVERSE, parse_split("text
 NEEDS = [Needs(UNIVERSE, told) for told in TOLD]
 
 
+@example(ask.Count(ask.Related("aunt", ask.Named(1)), each=True), 0)
 @settings(max_examples=150)
 @given(EXPRESSIONS, st.sampled_from(range(len(TOLD))))
 def test_the_smallest_sets_of_sources_are_those_of_a_plain_search(expression: ask.Expression, told: int) -> None:

@@ -52,7 +52,7 @@ SYLVESTER = NEW_YEAR - 1
         (ask.Most(bakers, "death", first=False), f"Which of the people whose occupation is {JOB} died last?"),
         (
             ask.Fact("job", ask.Most(friends, "birth", first=False)),
-            f"What is the occupation of the last-born of the friends of {ANN}?",
+            f"What is the occupation of the latest-born of the friends of {ANN}?",
         ),
         (ask.Compare(ann, ben, "birth", first=True), f"Who was born earlier, {ANN} or {BEN}?"),
         (ask.Compare(ann, aunts, "death", first=False), f"Who died later, {ANN} or the aunt of {BEN}?"),
