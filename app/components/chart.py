@@ -11,7 +11,9 @@ STEP = 22
 BAR = "#1f5fbf"
 
 
-def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str, wide: bool = False) -> None:
+def show_bars(  # noqa: PLR0913 - what a chart says is a word each
+    title: str, unit: str, counts: Mapping[str, int], *, key: str, wide: bool = False, of: str = "questions"
+) -> None:
     """How many questions there are of each value, in the order given; `unit` says what the values are."""
     chart = {
         "data": {"values": [{"value": value, "count": count} for value, count in counts.items()]},
@@ -26,8 +28,8 @@ def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str, wid
                 "sort": None,
                 "axis": {"labelLimit": 220, "labelOverlap": False},
             },
-            "x": {"field": "count", "type": "quantitative", "title": "questions", "axis": {"tickMinStep": 1}},
-            "tooltip": [{"field": "value", "title": unit}, {"field": "count", "title": "questions"}],
+            "x": {"field": "count", "type": "quantitative", "title": of, "axis": {"tickMinStep": 1}},
+            "tooltip": [{"field": "value", "title": unit}, {"field": "count", "title": of}],
         },
     }
     with st.container(key=f"chart_{key}", width=740 if wide else 490, gap="small"):
@@ -35,4 +37,4 @@ def show_bars(title: str, unit: str, counts: Mapping[str, int], *, key: str, wid
         with st.container(horizontal=True, gap="small"):
             st.vega_lite_chart(chart, width=440 if wide else 250)
             rows = [[Entry(value), Entry(f"{count:,}", number=True)] for value, count in counts.items()]
-            show_table((unit, "questions"), rows, key=f"table_{key}", label=title)
+            show_table((unit, of), rows, key=f"table_{key}", label=title)

@@ -118,7 +118,8 @@ def _split_chart(found: dict[str, dict[str, int]], columns: list[str]) -> dict[s
 
 def _show_charts(world: SelectedWorld) -> None:
     st.subheader("Its questions", anchor=False)
-    questions = world.questions()
+    with st.spinner("Reading the questions …"):
+        questions = world.questions()
     if questions is None or not questions.heads:
         st.caption(
             "This world has no questions of its own: a generated one has. `showhow questions import` brings those of "

@@ -17,7 +17,8 @@ ANY = "any"
 
 def show_questions(world: SelectedWorld, person: User) -> None:
     """The filters and the list on the left, the open question on the right."""
-    questions = world.questions()
+    with st.spinner("Reading the questions …"):
+        questions = world.questions()
     if questions is None or not questions.heads:
         st.info(
             "This world has no questions of its own: a generated one has. `showhow questions import` brings those of "
