@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from importlib.resources import files
-from threading import Thread
 
 from app.gold import gold_world
-from app.resources import database, encoder, settings
+from app.resources import database, settings
 from app.verbs.output import CommandFailed, progress
 from bench.datasets import read_questions
 from bench.datasets.record import QuestionRecord
@@ -28,9 +27,6 @@ DEMONSTRATIONS = 20
 
 def make(world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations; what is there already stays."""
-    # Meanwhile the encoder loads, which the demonstrations' articles are read with.
-    loading = Thread(target=encoder(), args=([world],), daemon=True)
-    loading.start()
     if not (settings().worlds / world / ABOUT).is_file():
         _build(world)
     with database().read() as session:
