@@ -38,7 +38,8 @@ class Showhow:
         command = [SHOWHOW, "run", "--port", str(self.port)]
         with (self.home / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.home)
-        while time.perf_counter() - started < 60:
+        # The first start makes the default world.
+        while time.perf_counter() - started < 240:
             try:
                 with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as reply:  # noqa: S310 - our own server
                     assert reply.read() == b"ok"
