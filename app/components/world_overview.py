@@ -31,6 +31,7 @@ COLOURS = {
 MANY = (5, 10, 20, 50, 100, 500, 1000)
 """Where the bars of large numbers end."""
 MOST_BARS = 12
+MOST_SHORTFALLS = 100
 
 
 def show_overview(world: SelectedWorld) -> None:
@@ -46,7 +47,7 @@ def show_overview(world: SelectedWorld) -> None:
 
 
 def _show_origin(world: SelectedWorld, sizes: dict[str, int]) -> None:
-    told = [(key, _said(value)) for key, value in world.about.items() if key not in (*sizes, "name")]
+    told = [(key, _said(value)) for key, value in world.about.items() if key not in (*sizes, "name", "shortfalls")]
     with st.expander("How it was made"):
         rows = [[Entry(key.replace("_", " ")), Entry(value)] for key, value in told]
         show_table(("what", "value"), rows, key="origin", label="How the world was made")
@@ -56,7 +57,7 @@ def _show_origin(world: SelectedWorld, sizes: dict[str, int]) -> None:
 def _said(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)
 
 
 @lru_cache(maxsize=8)
@@ -135,6 +136,17 @@ def _show_charts(world: SelectedWorld) -> None:
         show_bars("Sources that a question needs", "needs", _needs(heads), key="needs", wide=True)
     kinds = Counter(head.kind for head in heads)
     st.caption("Kinds: " + plain(", ".join(f"{kind} ({count:,})" for kind, count in kinds.most_common())))
+    _show_shortfalls(world.about.get("shortfalls") or [])
+
+
+def _show_shortfalls(shortfalls: list[str]) -> None:
+    if not shortfalls:
+        return
+    with st.expander(f"{len(shortfalls):,} templates gave fewer questions than were asked for"):
+        rows = [[Entry(told)] for told in shortfalls[:MOST_SHORTFALLS]]
+        show_table(("what was found",), rows, key="shortfalls", label="What could not be asked")
+        if len(shortfalls) > MOST_SHORTFALLS:
+            st.caption("And others, which world.toml names.")
 
 
 def _numbers(values: Iterable[int | None]) -> Iterable[int]:
