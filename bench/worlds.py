@@ -84,15 +84,17 @@ def _answering(people: int, folder: Path) -> dict[str, Any]:
     rows = [row for row in question_rows(folder) if row["kind"] in _GRAMMAR]
     expressions = [from_json(row["expression"]) for row in rows]
     universe = Universe.load(folder / UNIVERSE)
-    started = time.perf_counter()
     # Who is whose child and friend is found once for a universe.
+    started = time.perf_counter()
     found = len(universe.children.values) + len(universe.friends_of.values)
     listed = time.perf_counter()
+    before = time.process_time()
     evaluation = Evaluation(universe)
     for expression in expressions:
         evaluation.answer(expression)
-    seconds = time.perf_counter() - listed
-    note = f"{len(expressions)} questions; before it, lists of {found:,} children and friends {listed - started:.2f} s"
+    seconds, processor = time.perf_counter() - listed, time.process_time() - before
+    lists = f"before it lists of {found:,} children and friends {listed - started:.2f} s"
+    note = f"{len(expressions)} questions, processor {processor * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
     return _line("worlds_answering", people, seconds * 1000, "ms", note)
 
 

@@ -188,18 +188,16 @@ class _Making:
         return {"questions": written, "shortfalls": [str(shortfall) for shortfall in asked.shortfalls]}
 
     def graph(self, told: Universe) -> dict[str, int]:
-        """Write the graph and its names."""
+        """Write the graph and, beside it or after it, its names."""
         stage = Stage("graph", len(told), self.watch)
         triples = _Lines(self._part("graph"))
-        with ExitStack() as stack:
-            names = (
-                stack.enter_context(started(names_of, self.folder))
-                if self.processes > 1
-                else write_names(self.folder, told)
-            )
+        beside = started(names_of, self.folder) if self.processes > 1 else closing(write_names(self.folder, told))
+        with beside as names:
             relations = write_store(self.folder, triples.counted(_triples(told, stage)))
-            for _ in names:
-                stage.add(0)
+            stage.end()
+            stage = Stage("names", len(told), self.watch)
+            for count in names:
+                stage.add(count)
         stage.end()
         things = sum(len(Items(told).labels(kind)) for kind in KINDS) + len(CLASSES)
         return {"triples": triples.count, "entities": things, "relations": len(relations)}

@@ -4,7 +4,7 @@ All of it is known beforehand, so that nothing is read back from the store as fo
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -71,7 +71,7 @@ def _relation(pid: str) -> Relation:
     return Relation(pid, label, tuple(sorted(aliases)), "date" if pid in _DAYS else "entity")
 
 
-def write_names(folder: Path, told: Universe) -> Iterator[int]:
+def write_names(folder: Path, told: Universe) -> Generator[int, None, None]:
     """Write the index of what everything in the graph is called; yields how many more people are in it."""
     with closing(NamesWriter(folder / NAMES)) as names:
         for pid, (label, *aliases) in PROPERTIES.items():

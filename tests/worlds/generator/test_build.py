@@ -35,7 +35,7 @@ from worlds.web import EmbeddedWeb
 
 ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = Options(people=90, seed=3, collisions=0.1, split="text=50,graph=35,web=15", depth=4, per_template=2)
-STAGES = ("people", "articles", "pages", "questions", "graph")
+STAGES = ("people", "articles", "pages", "questions", "graph", "names")
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def test_progress_tells_every_stage_from_its_beginning_to_its_end(tmp_path: Path
     about = generate_world(tmp_path, "w", OPTIONS, progress=told.append)
     assert list(dict.fromkeys(progress.stage for progress in told)) == list(STAGES)
     ends = {progress.stage: progress for progress in told if progress.over}
-    assert ends["people"].done == ends["graph"].done == 90
+    assert ends["people"].done == ends["graph"].done == ends["names"].done == 90
     assert all(ends[stage].done == about[stage] for stage in ("articles", "pages", "questions"))
     assert all(progress.done <= progress.total for progress in told if progress.total)
     assert Progress("articles", 50, 200, 2.0).left == 6.0
