@@ -11,8 +11,11 @@ from fewshot_library.formats.format import Format, FormatError, Found, Losses
 from fewshot_library.formats.head import Head
 from fewshot_library.formats.humaniq import HUMANIQ
 from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
+from fewshot_library.formats.inspect_log import INSPECT
 from fewshot_library.formats.langchain import LANGCHAIN
 from fewshot_library.formats.openai import OPENAI
+from fewshot_library.formats.openinference import OPENINFERENCE
+from fewshot_library.formats.opentelemetry import OPENTELEMETRY
 from fewshot_library.formats.parquet import PARQUET
 from fewshot_library.formats.preferences import PREFERENCES
 from fewshot_library.formats.react import REACT
@@ -31,6 +34,9 @@ FORMATS = {
         ATIF,
         PARQUET,
         DSPY,
+        INSPECT,
+        OPENINFERENCE,
+        OPENTELEMETRY,
         REACT,
         SHAREGPT,
         PREFERENCES,

@@ -38,7 +38,7 @@ def documents_reader(
     """A reader that takes record for record; a list that is no record itself is a list of records."""
 
     def read(path: Path) -> Iterator[Found]:
-        for place, value in _values(path):
+        for place, value in values(path):
             listed = [(place, value)] if isinstance(value, Malformed) or is_record(value) else _each(place, value)
             for where, raw in listed:
                 yield from taken(raw, take, Origin(format_name, path.stem, where.removesuffix(", ") or "record 1"))
@@ -64,7 +64,8 @@ def taken(raw: Any, take: Take, origin: Origin) -> Iterator[Found]:
         yield Refused(origin.place, "it is nested too deeply")
 
 
-def _values(path: Path) -> Iterator[tuple[str, Any]]:
+def values(path: Path) -> Iterator[tuple[str, Any]]:
+    """The JSON values of a file with their places; of a line that is none, why."""
     try:
         with opened_text(path) as stream:
             first = stream.readline()

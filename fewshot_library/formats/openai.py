@@ -28,7 +28,9 @@ class _ToolCall(Open):
     type: str = "function"
 
 
-class _Message(Open):
+class ChatMessage(Open):
+    """A message as JSON."""
+
     role: str
     content: Any = None
     reasoning_content: str | None = None
@@ -39,7 +41,7 @@ class _Message(Open):
 
 
 class _Chat(Open):
-    messages: list[_Message]
+    messages: list[ChatMessage]
     tools: list[dict[str, Any]] | None = None
 
 
@@ -50,7 +52,7 @@ def take(raw: Any, origin: Origin) -> Iterator[Found]:
     return record_from(Chat(messages, chat.tools or [], chat.rest, thought_in_answer=True), origin)
 
 
-def message_of(raw: _Message, number: int) -> Message:
+def message_of(raw: ChatMessage, number: int) -> Message:
     """One of its messages, the `number`th."""
     role = ROLES.get(raw.role, raw.role)
     if role not in ("system", "user", "assistant", "tool"):

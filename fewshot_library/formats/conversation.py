@@ -1,0 +1,139 @@
+"""The conversation that the spans of one trace tell: what the model was told last, and what it said to that."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fewshot_library.formats.chat import Call, Message
+from fewshot_library.formats.chat_record import Chat, record_from
+from fewshot_library.formats.documents import Malformed, Origin, taken, values
+from fewshot_library.formats.format import Found, Refused, Remark
+from fewshot_library.formats.spans import Span, span_of, spans_in
+
+
+@dataclass(slots=True)
+class ToolUse:
+    """One run of a tool, as its span tells it."""
+
+    call: Call
+    content: str | None
+    rating: int | None = None
+
+
+@dataclass(slots=True)
+class Told:
+    """What a span tells in the words of its convention."""
+
+    before: list[Message] = field(default_factory=list)
+    """What the model was told."""
+    said: list[Message] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    use: ToolUse | None = None
+    asked: str | None = None
+    answered: str | None = None
+    annotations: list[Any] = field(default_factory=list)
+
+
+Tell = Callable[[Span], Told]
+
+
+def spans_reader(format_name: str, tell: Tell) -> Callable[[Path], Iterator[Found]]:
+    """A reader of spans, which are gathered into their traces wherever they stand in the file."""
+
+    def read(path: Path) -> Iterator[Found]:
+        traces: dict[str, list[Span]] = {}
+        for place, value in values(path):
+            where = place.removesuffix(", ") or "the file"
+            try:
+                if isinstance(value, Malformed):
+                    raise value
+                for number, raw in enumerate(spans_in(value), start=1):
+                    where = f"{place}span {number}"
+                    span = span_of(raw)
+                    traces.setdefault(span.trace_id, []).append(span)
+            except Malformed as wrong:
+                yield Refused(where, str(wrong))
+        for number, (trace_id, spans) in enumerate(traces.items(), start=1):
+            origin = Origin(format_name, path.stem, f"trace {trace_id or number}")
+            yield from taken(spans, partial(_take, tell), origin)
+
+    return read
+
+
+def _take(tell: Tell, spans: list[Span], origin: Origin) -> Iterator[Found]:
+    spans.sort(key=lambda span: (span.started_at is None, span.started_at.timestamp() if span.started_at else 0.0))
+    told = [(span, tell(span)) for span in spans]
+    models = [each for _, each in told if each.before or each.said]
+    uses = [(span, each.use) for span, each in told if each.use is not None]
+    if not models and not uses:
+        raise Malformed("none of its spans tells what a model or a tool said")
+    chat = _main(models) if models else Chat(_by_tools(told, uses))
+    used = _filled(chat.messages, uses)
+    chat.tools = next((each.tools for each in models if each.tools), [])
+    chat.rest = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
+    if annotations := [annotation for _, each in told for annotation in each.annotations]:
+        chat.rest["annotations"] = annotations
+    roots = [span for span in spans if span.parent_id is None]
+    chat.error = next((span.error for span in roots if span.error), None)
+    times = [time for span in spans for time in (span.started_at, span.ended_at) if time is not None]
+    if times:
+        chat.started_at, chat.finished_at = min(times), max(times)
+    yield Remark(origin.place, f"of its {len(spans)} spans only what was said, called, seen and rated was taken")
+    if elsewhere := _elsewhere(models, chat.messages) + len(uses) - used:
+        yield Remark(origin.place, f"{elsewhere} of its model and tool calls belong to other conversations, left out")
+    yield from record_from(chat, origin)
+
+
+def _main(models: list[Told]) -> Chat:
+    """The longest conversation, the latest of several; it holds what was said in those that it goes on from."""
+    longest = max(reversed(models), key=lambda each: len(each.before) + len(each.said))
+    return Chat([*longest.before, *longest.said])
+
+
+def _elsewhere(models: list[Told], messages: list[Message]) -> int:
+    """How many calls of a model said something that is not among the messages."""
+    kept = [_words(message) for message in messages]
+    return sum(any(_words(message) not in kept for message in each.said) for each in models)
+
+
+def _words(message: Message) -> Any:
+    return message.content, [(call.name, call.arguments) for call in message.calls]
+
+
+def _by_tools(told: list[tuple[Span, Told]], uses: list[tuple[Span, ToolUse]]) -> list[Message]:
+    """The messages where no model's words were recorded."""
+    asked = next((each.asked for _, each in told if each.asked and each.use is None), None)
+    if asked is None:
+        raise Malformed("none of its spans tells what was asked")
+    messages = [Message("user", asked)]
+    messages += [Message("assistant", calls=[use.call]) for _, use in uses]
+    answered = next((each.answered for _, each in told if each.answered and each.use is None), None)
+    return messages + ([Message("assistant", answered)] if answered is not None else [])
+
+
+def _filled(messages: list[Message], uses: list[tuple[Span, ToolUse]]) -> int:
+    """Tell with each call what its span tells of it; gives how many spans were of use."""
+    answers = {message.call_id: message for message in messages if message.role == "tool"}
+    calls = {call.id: call for message in messages for call in message.calls}
+    found: dict[str, tuple[Span, ToolUse]] = {}
+    for span, use in uses:
+        # Some spans do not name their call: then it is the first of the tool's that has none yet.
+        known = use.call.id if use.call.id in calls else None
+        by_name = (each for each in calls if each not in found and calls[each].name == use.call.name)
+        call_id = known or next(by_name, None)
+        if call_id is not None:
+            found[call_id] = span, use
+    missing: dict[str, Message] = {}
+    for call_id, (span, use) in found.items():
+        answer = answers.get(call_id)
+        if answer is None:
+            answer = missing[call_id] = Message("tool", use.content or span.error or "", call_id=call_id)
+        answer.failed, answer.at, answer.rating = span.error is not None, span.ended_at, use.rating
+    messages[:] = [
+        each
+        for said in messages
+        for each in (said, *(missing.pop(call.id) for call in said.calls if call.id in missing))
+    ]
+    return len(found)

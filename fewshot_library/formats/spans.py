@@ -1,0 +1,175 @@
+"""Spans of OpenTelemetry as JSON, in the forms that exporters write: OTLP, the SDK's own, Phoenix's."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from fewshot_library.formats.documents import Malformed, moment
+
+_OTLP = ("stringValue", "boolValue", "doubleValue", "bytesValue")
+
+
+@dataclass(slots=True)
+class Span:
+    """One span; the dots in the names of its attributes are taken as a tree."""
+
+    trace_id: str
+    id: str
+    parent_id: str | None
+    name: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, path: str) -> Any:
+        """What stands at "a.b.c"; None where nothing does."""
+        place: Any = self.attributes
+        for part in path.split("."):
+            place = place.get(part) if isinstance(place, dict) else None
+        return place.get("") if isinstance(place, dict) and set(place) == {""} else place
+
+    def text(self, path: str) -> str | None:
+        """The text that stands there."""
+        found = self.get(path)
+        return found if isinstance(found, str) and found else None
+
+    def listed(self, path: str) -> list[Any]:
+        """The list that stands there, be it one, JSON text of one, or numbered keys."""
+        found = self.get(path)
+        if isinstance(found, str):
+            found = parsed(found)
+        if isinstance(found, dict) and found and all(key.isdigit() for key in found):
+            return [found[key] for key in sorted(found, key=int)]
+        return found if isinstance(found, list) else []
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text; the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def tree(flat: Any) -> Any:
+    """The value with each "a.b" among its keys as a key "b" under a key "a"."""
+    if isinstance(flat, list):
+        return [tree(each) for each in flat]
+    if not isinstance(flat, dict):
+        return flat
+    grown: dict[str, Any] = {}
+    for key, value in flat.items():
+        put(grown, key.split("."), tree(value))
+    return grown
+
+
+def put(grown: dict[str, Any], path: list[str], value: Any) -> None:
+    """Put the value at the path; what stood there as a text moves under an empty key."""
+    for part in path[:-1]:
+        below = grown.setdefault(part, {})
+        if not isinstance(below, dict):
+            below = grown[part] = {"": below}
+        grown = below
+    last = grown.get(path[-1])
+    if isinstance(last, dict) and isinstance(value, dict):
+        last.update(value)
+    elif isinstance(last, dict):
+        last[""] = value
+    else:
+        grown[path[-1]] = value
+
+
+def spans_in(value: Any) -> Iterator[dict[str, Any]]:
+    """The raw spans of a JSON value: one, a list of them, or OTLP's nesting."""
+    if isinstance(value, list):
+        for each in value:
+            yield from spans_in(each)
+        return
+    if not isinstance(value, dict):
+        raise Malformed(f"it is no span but a {type(value).__name__}")
+    nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in value), None)
+    if nested is not None:
+        yield from spans_in(nested)
+    elif "attributes" in value:
+        yield value
+    else:
+        raise Malformed("it is no span: it has no attributes")
+
+
+def span_of(raw: dict[str, Any]) -> Span:
+    """The span; Malformed says what is wrong with it."""
+    context = raw.get("context")
+    own = {key.removeprefix("context."): value for key, value in raw.items()}
+    own |= context if isinstance(context, dict) else {}
+    attributes: dict[str, Any] = {}
+    for key, value in _attributes(raw["attributes"]):
+        put(attributes, key.split("."), value)
+    for event in raw.get("events") or []:
+        # What a model said may be told by an event of the span's.
+        if isinstance(event, dict) and event.get("attributes"):
+            for key, value in _attributes(event["attributes"]):
+                put(attributes, key.split("."), value)
+    return Span(
+        trace_id=_text(own, "trace_id", "traceId") or "",
+        id=_text(own, "span_id", "spanId") or "",
+        parent_id=_text(own, "parent_id", "parentSpanId", "parent_span_id"),
+        name=_text(own, "name") or "",
+        started_at=_time(own, "start_time", "startTimeUnixNano"),
+        ended_at=_time(own, "end_time", "endTimeUnixNano"),
+        error=_error(own),
+        attributes=attributes,
+    )
+
+
+def _attributes(raw: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(raw, dict):
+        yield from raw.items()
+    elif isinstance(raw, list):
+        for each in raw:
+            if not isinstance(each, dict) or not isinstance(each.get("key"), str):
+                raise Malformed("one of its attributes has no key")
+            yield each["key"], _otlp(each.get("value"))
+    else:
+        raise Malformed(f"its attributes are no JSON object but a {type(raw).__name__}")
+
+
+def _otlp(value: Any) -> Any:
+    """The value that OTLP wraps in its kind."""
+    match value:
+        case {"intValue": str() | int() as number}:
+            return int(number)
+        case {"arrayValue": dict(inner)}:
+            return [_otlp(each) for each in inner.get("values") or []]
+        case {"kvlistValue": dict(inner)}:
+            return dict(_attributes(inner.get("values") or []))
+        case dict():
+            return next((value[kind] for kind in _OTLP if kind in value), None)
+    return value
+
+
+def _text(own: dict[str, Any], *names: str) -> str | None:
+    return next((own[name] for name in names if isinstance(own.get(name), str) and own[name]), None)
+
+
+def _time(own: dict[str, Any], *names: str) -> datetime | None:
+    found = next((own[name] for name in names if own.get(name)), None)
+    try:
+        if isinstance(found, int | float) or (isinstance(found, str) and found.isdigit()):
+            return datetime.fromtimestamp(int(found) / 1e9, UTC)
+    except (ValueError, OverflowError, OSError) as wrong:
+        raise Malformed(f"its {names[0]} {found!r} is no time ({wrong})") from wrong
+    return moment(found, f"its {names[0]}") if isinstance(found, str) else None
+
+
+def _error(own: dict[str, Any]) -> str | None:
+    """What went wrong, where the span says that it failed."""
+    status = own.get("status")
+    told = status if isinstance(status, dict) else {"status_code": own.get("status_code")}
+    code = told.get("status_code", told.get("code"))
+    if str(code).upper() not in ("ERROR", "STATUS_CODE_ERROR", "2"):
+        return None
+    message = told.get("description") or told.get("message") or own.get("status_message")
+    return str(message) if message else "it failed"

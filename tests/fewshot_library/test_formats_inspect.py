@@ -1,0 +1,86 @@
+"""Inspect's logs, one of them recorded from a real run of its basic agent with a scripted model."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from db.record import TraceRecord
+from fewshot_library.formats import detect, read_traces
+from fewshot_library.formats.format import FormatError, Refused, Remark
+from tests.fewshot_library.traces import told
+
+RECORDED = Path(__file__).with_name("recorded") / "inspect_log.json"
+
+
+def changed(tmp_path, change):
+    log = json.loads(RECORDED.read_text())
+    change(log)
+    (tmp_path / "x.json").write_text(json.dumps(log))
+    return list(read_traces(tmp_path / "x.json"))
+
+
+def test_each_sample_of_a_log_is_a_trace_of_its_run():
+    assert detect(RECORDED).name == "inspect"
+    found = list(read_traces(RECORDED))
+    second, first = [each for each in found if isinstance(each, TraceRecord)]
+    question, steps, _, answer = told(first)
+    assert (question, answer) == ("Who wrote the first program?", "Ada")
+    assert [(tool, arguments) for _, tool, arguments, _, _ in steps] == [
+        ("lookup", {"query": "bad"}),
+        ("lookup", {"query": "who"}),
+        ("submit", {"answer": "Ada"}),
+    ]
+    assert (first.steps[0].thought, first.steps[0].error) == ("I look it up.", "no such thing")
+    assert first.steps[1].observation.startswith("Ada Lovelace wrote it.")
+    assert (first.question.source_id, first.question.gold_answers) == ("q1", [{"text": "Ada", "entity": None}])
+    assert [gold["text"] for gold in second.question.gold_answers] == ["Eve", "Ada"]
+    assert (first.run.name, first.trace.reasoner) == ("who mockllm/model", "inspect")
+    assert first.run.id == second.run.id
+    assert first.run.configuration["eval"]["model"] == "mockllm/model"
+    remembered = first.trace.configuration["inspect"]
+    assert (remembered["scores"]["includes"]["value"], remembered["system"]) == ("C", ["Be brief."])
+    assert f"{first.trace.started_at:%F}" == "2026-11-21"
+    assert list(first.faults()) == list(second.faults()) == []
+    remarks = [each for each in found if isinstance(each, Remark)]
+    assert remarks[:2] == [
+        Remark("sample 1", "its events were left out; the messages tell the trace"),
+        Remark("sample 1", "message 6, said by the user, was taken as what step 2 saw"),
+    ]
+
+
+def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path):
+    def apart(log):
+        log["samples"][0]["messages"][1]["content"] = "attachment://a1"
+        log["samples"][0]["attachments"] = {"a1": "Who wrote it?"}
+
+    assert "Who wrote it?" in [each.question.text for each in changed(tmp_path, apart) if isinstance(each, TraceRecord)]
+
+
+def test_a_sample_that_failed_is_a_failed_trace_with_the_reason(tmp_path):
+    found = changed(tmp_path, lambda log: log["samples"][1].update(error={"message": "out of time", "traceback": ""}))
+    record = [each for each in found if isinstance(each, TraceRecord)][1]
+    assert (record.trace.status, record.trace.configuration["inspect"]["error"]) == ("failed", "out of time")
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "reason"),
+    [
+        (lambda log: log.update(samples=[]), "record 1", "it has no samples"),
+        (lambda log: log["eval"].update(created="noon"), "record 1", "eval.created: 'noon' is no time"),
+        (lambda log: log["samples"][1].pop("messages"), "sample 2", "messages: field required"),
+        (lambda log: log["samples"].append(3), "sample 3", "it: input should be"),
+        (lambda log: log["samples"][1]["messages"][0].update(role="critic"), "sample 2", "has the role 'critic'"),
+        (lambda log: log["samples"][1]["messages"][2].update(tool_calls=[{}]), "sample 2", "tool_calls[0].id: field"),
+    ],
+)
+def test_what_is_malformed_is_refused_with_its_place(tmp_path, change, place, reason):
+    refused = [each for each in changed(tmp_path, change) if isinstance(each, Refused)]
+    assert [each.place for each in refused] == [place]
+    assert reason in refused[0].reason
+
+
+def test_a_packed_log_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "x.eval").write_bytes(b"PK\x03\x04" + b"\x00" * 50)
+    with pytest.raises(FormatError, match="inspect log convert --to json"):
+        read_traces(tmp_path / "x.eval")

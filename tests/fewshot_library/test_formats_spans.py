@@ -1,0 +1,290 @@
+"""Spans of OpenInference (recorded from a LangChain agent) and of OpenTelemetry, in every form of JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from db.record import TraceRecord
+from fewshot_library.formats import detect, read_traces
+from fewshot_library.formats.format import Refused, Remark
+from tests.fewshot_library.traces import told
+
+RECORDED = Path(__file__).with_name("recorded") / "openinference_langchain.json"
+SEEN = "Ada Lovelace wrote it."
+STEPS = [
+    ("I look it up.", "lookup", {"query": "who wrote it"}, SEEN, None),
+    ("Once more.", "lookup", {"query": "who wrote it, exactly"}, SEEN, None),
+]
+
+
+def found_in(path, content, name="auto"):
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return list(read_traces(path, name))
+
+
+def only_trace(found):
+    (record,) = [each for each in found if isinstance(each, TraceRecord)]
+    assert list(record.faults()) == []
+    return record
+
+
+def recorded():
+    return json.loads(RECORDED.read_text())
+
+
+def test_a_recorded_agent_is_one_trace():
+    assert detect(RECORDED).name == "openinference"
+    remark, record = read_traces(RECORDED)
+    assert remark.text == "of its 6 spans only what was said, called, seen and rated was taken"
+    assert told(record) == ("Who wrote the first program?", STEPS, None, "Ada Lovelace")
+    assert [tool["function"]["name"] for tool in record.trace.configuration["tools"]] == ["lookup"]
+    assert record.trace.configuration["openinference"]["system"] == ["Use tools."]
+    assert record.trace.started_at < record.steps[0].finished_at < record.trace.submitted_at
+
+
+def nested(span):
+    """The span as Phoenix exports it: attributes as a tree, dotted names within lists, the context flat."""
+    attributes, lists = {"openinference": {"span": {"kind": span["attributes"]["openinference.span.kind"]}}}, {}
+    for key, value in span["attributes"].items():
+        head, _, rest = key.partition(".")
+        path = rest.split(".")
+        if head == "llm" and len(path) > 2:
+            lists.setdefault(path[0], {}).setdefault(path[1], {})[".".join(path[2:])] = value
+        elif key != "openinference.span.kind":
+            attributes[key] = value
+    attributes["llm"] = {name: list(items.values()) for name, items in lists.items()}
+    flat = {key: value for key, value in span.items() if key not in ("context", "attributes", "status")}
+    return flat | {
+        "context.trace_id": span["context"]["trace_id"],
+        "context.span_id": span["context"]["span_id"],
+        "attributes": attributes,
+        "status_code": "OK",
+    }
+
+
+def otlp_value(value):
+    kinds = {str: "stringValue", bool: "boolValue", int: "intValue", float: "doubleValue"}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [otlp_value(each) for each in value]}}
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": [{"key": k, "value": otlp_value(v)} for k, v in value.items()]}}
+    return {kinds[type(value)]: str(value) if type(value) is int else value}
+
+
+def otlp(spans):
+    """The spans as an OTLP exporter writes them."""
+    told_spans = [
+        {
+            "traceId": span["context"]["trace_id"],
+            "spanId": span["context"]["span_id"],
+            **({"parentSpanId": span["parent_id"]} if span["parent_id"] else {}),
+            "name": span["name"],
+            "startTimeUnixNano": str(1_790_000_000_000_000_000 + number),
+            "endTimeUnixNano": 1_790_000_000_000_000_100 + number,
+            "attributes": [{"key": k, "value": otlp_value(v)} for k, v in span["attributes"].items()],
+            "status": {"code": "STATUS_CODE_OK"},
+        }
+        for number, span in enumerate(spans)
+    ]
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": told_spans}]}]}
+
+
+def test_every_form_of_the_same_spans_is_the_same_trace(tmp_path):
+    spans = recorded()
+    forms = {
+        "lines": "\n".join(json.dumps(span) for span in reversed(spans)),
+        "otlp": otlp(spans),
+        "phoenix": [nested(span) for span in spans],
+        "data": {"spans": spans},
+    }
+    for name, form in forms.items():
+        record = only_trace(found_in(tmp_path / f"{name}.json", form))
+        assert told(record) == ("Who wrote the first program?", STEPS, None, "Ada Lovelace"), name
+
+
+def test_two_traces_in_one_file_are_told_apart(tmp_path):
+    spans = recorded()
+    other = [{**span, "context": {**span["context"], "trace_id": "0x2"}} for span in spans]
+    shuffled = [each for pair in zip(spans, other, strict=True) for each in pair]
+    records = [each for each in found_in(tmp_path / "x.json", shuffled) if isinstance(each, TraceRecord)]
+    assert [told(record) for record in records] == [told(records[0])] * 2
+    assert records[0].trace.id != records[1].trace.id
+
+
+TOOL = {
+    "name": "wiki_search",
+    "start_time": "2026-01-01T00:00:01Z",
+    "attributes": {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "wiki_search",
+        "tool.id": "c1",
+        "input.value": '{"query": "longest rivers US"}',
+        "output.value": "Missouri River, 2341 mi",
+        "annotations.0.annotation.name": "observation_quality",
+        "annotations.0.annotation.score": 5,
+        "annotations.0.annotation.annotator_kind": "HUMAN",
+    },
+}
+AGENT = {
+    "name": "agent",
+    "parent_id": None,
+    "start_time": "2026-01-01T00:00:00Z",
+    "attributes": {"openinference.span.kind": "AGENT", "input.value": "Which river?", "output.value": "Missouri River"},
+}
+
+
+def test_where_no_model_spoke_the_tools_tell_the_trace(tmp_path):
+    failed = {
+        **TOOL,
+        "status": {"status_code": "ERROR", "description": "no net"},
+        "attributes": dict(TOOL["attributes"]),
+    }
+    failed["attributes"] |= {"tool.id": "c2", "input.value": "rivers"}
+    del failed["attributes"]["output.value"]
+    record = only_trace(found_in(tmp_path / "x.json", [TOOL, failed, AGENT]))
+    assert told(record) == (
+        "Which river?",
+        [
+            ("", "wiki_search", {"query": "longest rivers US"}, "Missouri River, 2341 mi", None),
+            ("", "wiki_search", {"input": "rivers"}, None, "no net"),
+        ],
+        None,
+        "Missouri River",
+    )
+    assert [step.rating for step in record.steps] == [5, 5]
+    assert record.trace.configuration["openinference"]["annotations"][0]["name"] == "observation_quality"
+
+
+CALLED = {"type": "tool_call", "id": "c1", "name": "search", "arguments": {"query": "a.b", "deep": {"x.y": [1, None]}}}
+ASKED = [{"role": "user", "parts": [{"type": "text", "content": "Which river?"}]}]
+LOOKED = [
+    {"role": "assistant", "parts": [{"type": "reasoning", "content": "hm"}, CALLED], "finish_reason": "tool_call"}
+]
+BACK = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": {"found": ["Missouri"]}}]}]
+ANSWERED = [{"role": "assistant", "parts": [{"type": "text", "content": "Missouri River"}], "finish_reason": "stop"}]
+
+
+def span(name, at, **attributes):
+    told_attributes = {f"gen_ai.{key.replace('__', '.')}": value for key, value in attributes.items()}
+    return {
+        "name": name,
+        "context": {"trace_id": "t", "span_id": f"s{at}"},
+        "parent_id": "s0" if at else None,
+        "start_time": f"2026-01-01T00:00:{at:02}Z",
+        "end_time": f"2026-01-01T00:01:{at:02}Z",
+        "attributes": told_attributes,
+    }
+
+
+def conversation():
+    tools = [{"type": "function", "name": "search", "description": "Search.", "parameters": {"type": "object"}}]
+    first = span("chat m", 1, operation__name="chat", input__messages=ASKED, output__messages=LOOKED)
+    second = span(
+        "chat m", 3, operation__name="chat", input__messages=[*ASKED, *LOOKED, *BACK], output__messages=ANSWERED
+    )
+    second["attributes"] |= {
+        "gen_ai.system_instructions": [{"type": "text", "content": "Be brief."}],
+        "gen_ai.tool.definitions": tools,
+    }
+    tool = span("execute_tool search", 2, operation__name="execute_tool", tool__name="search", tool__call__id="c1")
+    tool["attributes"]["gen_ai.tool.call.result"] = "Missouri"
+    return [span("invoke_agent a", 0, operation__name="invoke_agent"), first, tool, second]
+
+
+def as_text(span_given):
+    """Lists and objects as JSON text, as attributes of spans have to be."""
+    told_attributes = {
+        key: json.dumps(value) if isinstance(value, list | dict) else value
+        for key, value in span_given["attributes"].items()
+    }
+    return {**span_given, "attributes": told_attributes}
+
+
+def in_event(span_given):
+    """The messages in the event that the conventions have for them."""
+    kept = {key: value for key, value in span_given["attributes"].items() if "messages" not in key}
+    messages = {key: value for key, value in span_given["attributes"].items() if "messages" in key}
+    event = {"name": "gen_ai.client.inference.operation.details", "attributes": messages}
+    return {**span_given, "attributes": kept, "events": [event] if messages else []}
+
+
+FORMS = {
+    "structured": lambda spans: spans,
+    "text": lambda spans: [as_text(each) for each in spans],
+    "events": lambda spans: [in_event(each) for each in spans],
+    "otlp of text": lambda spans: otlp([as_text(each) for each in spans]),
+    "otlp of structures": otlp,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_conversation_by_the_conventions_of_opentelemetry_is_one_trace(tmp_path, form):
+    spans = conversation()
+    arguments = {"query": "a.b", "deep": {"x.y": [1, None]}}
+    if form == "otlp of structures":
+        # OTLP has no null.
+        spans = json.loads(json.dumps(spans).replace("[1, null]", "[1, 2]"))
+        arguments = {"query": "a.b", "deep": {"x.y": [1, 2]}}
+    record = only_trace(found_in(tmp_path / "x.json", FORMS[form](spans)))
+    assert detect(tmp_path / "x.json").name == "opentelemetry"
+    step = ("hm", "search", arguments, '{"found": ["Missouri"]}', None)
+    assert told(record) == ("Which river?", [step], None, "Missouri River")
+    assert record.trace.configuration["opentelemetry"]["system"] == ["Be brief."]
+    assert record.trace.configuration["tools"] == [
+        {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {"type": "object"}}}
+    ]
+
+
+def test_what_a_tools_span_knows_fills_in_what_the_messages_leave_open(tmp_path):
+    first, tool = conversation()[1:3]
+    tool["status"] = {"status_code": "ERROR"}
+    record = only_trace(found_in(tmp_path / "x.json", [first, tool]))
+    assert [(step.error, step.observation) for step in record.steps] == [("Missouri", None)]
+    assert (record.trace.status, record.trace.final_answer) == ("failed", None)
+
+
+def test_calls_of_another_conversation_are_told_as_left_out(tmp_path):
+    aside = span("chat m", 4, operation__name="chat", input__messages=ASKED, output__messages=ANSWERED)
+    aside["attributes"]["gen_ai.output.messages"] = [{"role": "assistant", "parts": [{"type": "text", "content": "?"}]}]
+    _, remark, _ = found_in(tmp_path / "x.json", [*conversation(), aside])
+    assert remark == Remark("trace t", "1 of its model and tool calls belong to other conversations, left out")
+
+
+def chat(**message):
+    return span("chat m", 1, operation__name="chat", input__messages=[*ASKED, message])
+
+
+BROKEN = {
+    "it is no span: it has no attributes": {"name": "x"},
+    "it is no span but a int": 3,
+    "its attributes are no JSON object": {"attributes": "x"},
+    "one of its attributes has no key": {"attributes": [{"value": 1}]},
+    "its start_time: 'noon' is no time": {"attributes": {}, "start_time": "noon"},
+    "none of its spans tells what a model or a tool said": span("x", 1),
+    "none of its spans tells what was asked": span("x", 1, operation__name="execute_tool", tool__name="a"),
+    "gen_ai.input.messages.1 has no role": chat(parts=[]),
+    "gen_ai.input.messages.1 has the role 'critic'": chat(role="critic", parts=[]),
+    "gen_ai.input.messages.1.parts is no list": chat(role="user", parts=3),
+    "gen_ai.input.messages.1.parts.0 is of the kind 'blob'": chat(role="user", parts=[{"type": "blob"}]),
+    "answers the call 'c9'": chat(role="tool", parts=[{"type": "tool_call_response", "id": "c9", "response": "x"}]),
+}
+
+
+@pytest.mark.parametrize("reason", BROKEN)
+def test_what_is_malformed_is_refused_and_other_traces_are_read(tmp_path, reason):
+    other = [{**each, "context": {"trace_id": "other", "span_id": each["name"]}} for each in conversation()]
+    lines = [json.dumps(each) for each in (BROKEN[reason], *other)]
+    found = found_in(tmp_path / "x.jsonl", "\n".join(lines), "opentelemetry")
+    assert told(only_trace(found))[3] == "Missouri River"
+    (refused,) = [each for each in found if isinstance(each, Refused)]
+    assert reason in refused.reason
+    assert refused.place in ("line 1, span 1", "line 1", "trace t")
+
+
+def test_a_message_of_openinference_that_is_malformed_is_refused_with_its_place(tmp_path):
+    spans = recorded()
+    for each in spans:
+        each["attributes"].pop("llm.input_messages.1.message.role", None)
+    (refused,) = found_in(tmp_path / "x.json", spans)
+    assert refused.reason == "llm.input_messages.1: role: input should be a valid string"
