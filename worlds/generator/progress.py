@@ -25,8 +25,8 @@ class Progress:
 
     @property
     def left(self) -> float | None:
-        """The seconds that the rest of the stage will take at this rate; None while nothing tells it."""
-        return (self.total - self.done) / self.rate if self.total and self.rate else None
+        """The seconds that the rest of the stage will take at this rate; None until a hundredth of it tells."""
+        return (self.total - self.done) / self.rate if self.rate and 0 < self.total <= 100 * self.done else None
 
 
 Watcher = Callable[[Progress], None]
