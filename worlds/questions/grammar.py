@@ -11,7 +11,7 @@ Those of a depth are all whose tree of rules is at most so deep: 3 * depth - 10,
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from worlds.questions.expressions import Count, Expression, Fact, People, Related
+from worlds.questions.expressions import Count, Expression, Fact, Having, People, Related
 from worlds.questions.template import Template, whom
 from worlds.questions.walk import ATTRIBUTES, Walk
 
@@ -50,7 +50,9 @@ def _who(walk: Walk, reached: tuple[People, int]) -> Expression:  # noqa: ARG001
 
 def _what(walk: Walk, reached: tuple[People, int]) -> Expression | None:
     people, person = reached
-    known = [fact for fact in ATTRIBUTES if walk.fact(fact, person) >= 0]
+    # What somebody's hobby is whose hobby is chess is no question.
+    said = people.fact if isinstance(people, Having) else ""
+    known = [fact for fact in ATTRIBUTES if fact != said and walk.fact(fact, person) >= 0]
     return Fact(walk.one_of(known), people) if known else None
 
 

@@ -26,7 +26,7 @@ KINDS = (
 
 
 def templates(options: Options) -> list[Template]:
-    """Every template, in the order of KINDS but for the grammar's, which stand by length."""
+    """Every template, short chains of relations first and in the order of KINDS."""
     others = (
         compositions,
         conjunctions,
@@ -41,4 +41,4 @@ def templates(options: Options) -> list[Template]:
     found = list(grammar(options.depth, each=options.each))
     for made in others:
         found.extend(made())
-    return found
+    return sorted(found, key=lambda template: (template.text.count("<relation"), KINDS.index(template.kind)))

@@ -7,6 +7,7 @@ import pytest
 
 from worlds.phantomwiki.chains import chain_of
 from worlds.phantomwiki.published import read_questions
+from worlds.questions.expressions import Fact, Having
 from worlds.questions.grammar import grammar
 from worlds.questions.walk import Walk
 from worlds.universe.make import make_universe
@@ -47,6 +48,16 @@ def test_each_template_draws_a_question_of_the_depth_that_the_published_grammar_
         assert chain.kind == template.kind
         types.add(chain.type(depth))
     assert types == set(range(3 * depth - 10))
+
+
+def test_nobody_is_asked_for_what_the_question_says() -> None:
+    universe = make_universe(Options(people=100, seed=4))
+    (template,) = [each for each in grammar(5) if each.text.endswith("of the person whose <attribute> is <value>?")]
+    for number in range(60):
+        drawn = template.draw(Walk(universe, 1, 1, number))
+        assert isinstance(drawn, Fact)
+        assert isinstance(drawn.of, Having)
+        assert drawn.fact != drawn.of.fact
 
 
 def test_the_templates_are_the_published_ones(shared_data: Path) -> None:

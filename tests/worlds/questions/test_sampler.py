@@ -69,6 +69,12 @@ def test_every_template_gives_its_questions_and_none_is_asked_twice(world) -> No
     assert [one.id for one in found] == [f"q-{number:06d}" for number in range(1, len(found) + 1)]
 
 
+def test_the_first_questions_are_short_and_of_many_kinds(world) -> None:
+    first = world[2][:40]
+    assert {one.kind for one in first} == set(KINDS)
+    assert all(one.hops <= 6 for one in first)
+
+
 def test_a_text_is_its_template_with_the_blanks_filled(world) -> None:
     for one in world[2]:
         parts = re.split(r"(<\w+>)", one.template)
