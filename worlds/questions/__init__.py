@@ -1,5 +1,6 @@
 """Questions over a universe: what they ask, every right answer, and the gold reasoning in every formalism.
 
+From what is asked to a line of questions.jsonl:
     expressions   what a question asks, as a tree        evaluate     its answers
     kinds         all templates: grammar, compositions, groups, pairs, unanswerable; each draws with a walk
     sampler       the questions of a world, in words (wording, names), with what is counted (difficulty)
