@@ -27,6 +27,7 @@ app.command()(world_look.around)
 app.command("family")(world_look.relatives)
 app.command()(world_look.questions)
 app.command()(world_look.trace)
+app.command()(world_look.traces)
 
 
 @app.command("list")

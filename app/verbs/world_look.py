@@ -1,5 +1,6 @@
-"""`showhow world around | family | questions | trace`: what the Worlds page shows of a world."""
+"""`showhow world around | family | questions | trace | traces`: what the Worlds page shows of a world."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.resources import open_world, settings
-from app.verbs.output import CommandFailed, emit
+from app.verbs.output import CommandFailed, emit, progress
 from worlds.family import Family, GraphKin, family, true_family
 from worlds.folder import world_folder
 from worlds.generator.blocks import UNIVERSE
@@ -17,6 +18,8 @@ from worlds.questions.question_file import QUESTIONS, Head, QuestionFile, Wanted
 from worlds.source import GraphSource
 from worlds.universe.universe import Universe
 
+_OFTEN = 25
+"""Traces after which it is told how many there are."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -87,6 +90,37 @@ def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
     emit(told_of(record), "\n".join(lines_of(record)), as_json=as_json)
     if record.trace.status == "failed":
         raise CommandFailed(record.trace.final_thought or "there is no gold trace")
+
+
+def traces(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: str,
+    to: Annotated[Path, typer.Option(help="The file to write, as `showhow traces import` reads it.")],
+    kind: Annotated[str, typer.Option(help="Only for questions of this kind.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="For at most so many questions.")] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The gold traces of a generated world's questions, into a file; what fails is told with its reason."""
+    # Their libraries serve this verb only.
+    from app.gold import traces_of  # noqa: PLC0415
+    from app.verbs.written import written_whole  # noqa: PLC0415
+    from fewshot_library.formats.showhow import told_of  # noqa: PLC0415
+
+    known = _questions(name)
+    rows = map(known.row, known.like(Wanted(kind=kind))[:limit])
+    written, failed = 0, []
+    with written_whole(to, force=force) as stream:
+        for record in traces_of(name, rows):
+            if record.trace.status == "failed":
+                failed.append({"question": record.question.source_id, "reason": record.trace.final_thought})
+                progress(f"{record.question.source_id}: {record.trace.final_thought}")
+                continue
+            stream.write(json.dumps(told_of(record), ensure_ascii=False).encode() + b"\n")
+            written += 1
+            if not written % _OFTEN:
+                progress(f"{written} traces made")
+    emit({"written": written, "failed": failed}, f"{written} traces written, {len(failed)} failed", as_json=as_json)
 
 
 def _questions(name: str) -> QuestionFile:

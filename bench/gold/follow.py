@@ -83,7 +83,10 @@ class Follower:
         for leaf, after in zip(leaves[place:], [*leaves[place + 1 :], None], strict=True):
             if leaf.operator != RELATE or leaf.inverse or not self._all_in_graph(leaf):
                 break
-            if run and list(leaf.heads[0].leaves())[-1] is not run[-1]:
+            if run and _last(leaf.heads[0]) is not run[-1]:
+                break
+            if run and any(run[-1] in map(_last, later.heads) for later in leaves if later is not leaf):
+                # Who was found on the way is asked for once more.
                 break
             # Who is the first or last by it needs the day of each.
             if after is not None and after.relation in ("earliest", "latest"):
@@ -149,6 +152,12 @@ class Follower:
             question = thoughts.asked(self._known, leaf)
             raise Stuck(f"the observations show {_size(found)} of {_size(wanted)} answers to {question!r}")
         self._attempt.note(thoughts.found(self._known, leaf))
+
+
+def _last(node: Node) -> Node:
+    """The operation that gives the answers of a node."""
+    *_, found = node.leaves()
+    return found
 
 
 def _step(head: Node, relation: str, people: list[int]) -> Node:
