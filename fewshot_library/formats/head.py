@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|([{}\[\]:,])', re.DOTALL)
+# The last text may be cut off: it goes to the end, or its quotes would be tried one after the other.
+_TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|([{}\[\]:,])', re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
 """Choosing the format of a file."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from db.record import TraceRecord
-from fewshot_library.formats import SHOWHOW, detect, read_traces
-from fewshot_library.formats.format import FormatError
-from tests.fewshot_library.traces import export
+from fewshot_library.formats import FORMATS, HEAD, READ, SHOWHOW, detect, read_traces
+from fewshot_library.formats.format import FormatError, Refused
+from fewshot_library.formats.head import Head
+from tests.fewshot_library.traces import export, fork_of, plain_trace
+
+RECORDED = Path(__file__).with_name("recorded")
 
 
 def test_a_file_of_no_known_format_is_refused_with_those_that_are_known(tmp_path):
@@ -24,6 +28,94 @@ def test_a_file_of_no_known_format_is_refused_with_those_that_are_known(tmp_path
         read_traces(path)
     with pytest.raises(FormatError, match="cannot be opened"):
         read_traces(tmp_path / "nothing")
+
+
+@pytest.fixture(scope="module")
+def samples(shared_data, tmp_path_factory) -> dict[str, Path]:
+    """A file in each format that is read."""
+    folder = tmp_path_factory.mktemp("samples")
+    parent = plain_trace()
+    records = [fork_of(parent, 1), parent]
+    found = {}
+    for known in FORMATS.values():
+        if known.read and known.write:
+            found[known.name] = folder / f"{known.name}.any"
+            export(known, records, found[known.name])
+    return found | {
+        "humaniq-runs": shared_data / "humaniq" / "agent_traces" / "qald_late_fusion_wikidata.json",
+        "inspect": RECORDED / "inspect_log.json",
+        "openinference": RECORDED / "openinference_langchain.json",
+        "opentelemetry": written_spans(folder),
+    }
+
+
+def written_spans(folder):
+    said = {"gen_ai.output.messages": [{"role": "assistant", "parts": []}]}
+    (folder / "spans.json").write_text(json.dumps([{"name": "chat", "attributes": said}]))
+    return folder / "spans.json"
+
+
+def test_each_format_knows_its_own_files_and_no_others(samples):
+    assert set(samples) == set(READ)
+    for name, path in samples.items():
+        head = Head(path.read_bytes()[:HEAD])
+        assert [known.name for known in FORMATS.values() if known.sniff and _knows(known, head)] == [name]
+        assert detect(path).name == name
+
+
+def _knows(known, head):
+    try:
+        return known.sniff(head)
+    except UnicodeDecodeError:
+        return False
+
+
+def test_a_format_is_known_from_a_beginning_that_is_cut_off_and_whatever_its_texts_hold(tmp_path):
+    record = plain_trace('"messages": [{"role": "user", "content": "gen_ai. \\" openinference"}] ' * 2_000)
+    record.steps[0].arguments = {
+        "messages": [{"role": "x", "data": {"content": 1}, "type": "human"}],
+        "eval": {"task": 1},
+    }
+    record.question.text = "\nQuestion: {}\nThought: "
+    for name in ("showhow", "atif", "openai", "langchain", "dspy"):
+        export(FORMATS[name], [record] * 3, tmp_path / name)
+        assert detect(tmp_path / name).name == name
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samples, tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("damaged")
+    name = data.draw(st.sampled_from(sorted(set(READ) - {"showhow", "humaniq", "humaniq-runs", "parquet", "react"})))
+    source = samples[name].read_text()
+    content = [json.loads(line) for line in source.splitlines()] if FORMATS[name].write else json.loads(source)
+    path = folder / "damaged.json"
+    path.write_text(json.dumps(damaged(data.draw, content)))
+    found = list(read_traces(path, name))
+    for record in found:
+        if isinstance(record, TraceRecord):
+            assert list(record.faults()) == []
+            own = folder / "own.jsonl"
+            export(SHOWHOW, [record], own)
+            # Showhow's own reader checks each value for what a database keeps.
+            assert list(SHOWHOW.read(own)) == [record]
+    event("refused" if any(isinstance(each, Refused) for each in found) else "kept")
+
+
+JUNK = [None, -1, 10**40, 1.5, True, "", "\x00", "\ud83d", [], {}, [[]], {"a": {}}, "0001-01-01T00:00:00+14:00"]
+
+
+def damaged(draw, value):
+    """The value with one place in it changed to something else."""
+    if isinstance(value, dict) and value and draw(st.integers(0, 9)):
+        key = draw(st.sampled_from(sorted(value)))
+        if not draw(st.integers(0, 9)):
+            return {other: each for other, each in value.items() if other != key}
+        return {**value, key: damaged(draw, value[key])}
+    if isinstance(value, list) and value and draw(st.integers(0, 9)):
+        place = draw(st.integers(0, len(value) - 1))
+        return [*value[:place], damaged(draw, value[place]), *value[place + 1 :]]
+    return draw(st.sampled_from(JUNK))
 
 
 def test_an_empty_file_is_told_as_one(tmp_path):
