@@ -15,12 +15,12 @@ from worlds.verification.answers import expression_of
 from worlds.verification.check import Check
 from worlds.verification.verify import verify
 
-_CHECKS = ("answers", "relation cells")
+_CHECKS = ("answers", "answers of queries", "relation cells")
 _PEER = "phantom-wiki 1.0.3"
 
 
 def lines(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Of each instance the answers and cells that are equal, and the seconds for the answers to all its questions."""
+    """Of each instance the answers (also by SPARQL) and cells that are equal, and how long all answers take."""
     folder = data / "phantomwiki" if data is not None else None
     if folder is None or not folder.is_dir():
         yield {"name": "phantomwiki", "note": "not measured: the test data is not here"}

@@ -43,7 +43,7 @@ def verify(name: str, *, as_json: Annotated[bool, typer.Option("--json", help="P
     if not found.different:
         emit(found.to_row(), f"{name}: {counts}: all equal{_undecided(found.undecided)}", as_json=as_json)
         return
-    lines = [f"{name}: {found.different:,} differences in {counts}", *(f"  {each}" for each in found.first)]
+    lines = [f"{name}: {found.different:,} differ of {counts}", *(f"  {each}" for each in found.first)]
     emit(found.to_row(), "\n".join(lines), as_json=as_json)
     raise typer.Exit(1)
 

@@ -16,7 +16,7 @@ from worlds.questions.difficulty import difficulty, hops
 from worlds.source import NotFound
 from worlds.text import EmbeddedText
 from worlds.universe.relations import RELATIONS, SPOUSE, Relation, related
-from worlds.verification.answers import expression_of, name_of
+from worlds.verification.answers import UNREADABLE_ROW, expression_of, name_of
 from worlds.verification.check import Check
 
 _MARRIED = Relation("married", (SPOUSE,), 1)
@@ -30,7 +30,7 @@ def check_questions(rows: list[dict[str, Any]], values: Values) -> Check:
     for row in rows:
         try:
             _check_question(check, row, values, depth)
-        except (KeyError, TypeError, IndexError, ValueError) as broken:
+        except UNREADABLE_ROW as broken:
             check.broken(name_of(row), broken)
     return check
 
@@ -56,7 +56,7 @@ def _grammar(rows: list[dict[str, Any]]) -> int:
     for row in rows:
         try:
             chain = chain_of(expression_of(row))
-        except (KeyError, TypeError):
+        except UNREADABLE_ROW:
             continue
         numbered = [depth for depth in range(4, _DEEPEST) if chain and chain.type(depth) == row.get("type")]
         return numbered[0] if numbered else DEPTH

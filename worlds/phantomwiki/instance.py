@@ -12,17 +12,14 @@ from worlds.generator.items import Items
 from worlds.generator.statements import statements
 from worlds.importers.files import MalformedFile, parse_json, whole_text
 from worlds.phantomwiki.articles import PublishedArticle, read_articles, read_sentences
-from worlds.phantomwiki.chains import chain_of
 from worlds.phantomwiki.facts import Facts, read_facts
 from worlds.phantomwiki.layout import Layout, find_layout
-from worlds.phantomwiki.published import PublishedQuestion, read_questions
-from worlds.phantomwiki.queries import UnknownGoal, read_query
+from worlds.phantomwiki.published import read_questions
+from worlds.phantomwiki.queries import UnknownGoal
 from worlds.phantomwiki.records import records
+from worlds.phantomwiki.rows import Rows
 from worlds.phantomwiki.stated import STATED, StatedFacts
 from worlds.phantomwiki.values import Values
-from worlds.questions.difficulty import hops
-from worlds.questions.evaluate import KIND_OF_FACT
-from worlds.questions.expressions import Count, Expression, Fact, to_json
 from worlds.questions.question_file import QUESTIONS
 from worlds.source import Article
 
@@ -79,9 +76,10 @@ class _Instance:
         return Article(article.title, sentences, Items(self.facts.universe).person(row), sections)
 
     def _questions(self, layout: Layout) -> Iterator[dict[str, Any]]:
+        rows = Rows(self._values)
         for record, question in read_questions(layout.questions):
             try:
-                yield question_row(question, self._values)
+                yield rows.row(question)
             except UnknownGoal as wrong:
                 raise record.wrong(f"of the question {question.id}, {wrong}") from wrong
 
@@ -91,44 +89,6 @@ class _Instance:
     def _stated(self) -> StatedFacts:
         facts = {article.title: list(article.facts) for article in self._articles}
         return StatedFacts(facts, dict(sorted(self.facts.attributes.items())), self._relations)
-
-
-def question_row(question: PublishedQuestion, values: Values) -> dict[str, Any]:
-    """The question as a world's questions.jsonl has it, with its own query and number beside it."""
-    expression = read_query(question.goals, question.variable, values)
-    chain = chain_of(expression)
-    return {
-        "id": question.id,
-        "text": question.text,
-        "kind": chain.kind if chain else "",
-        "template": " ".join(question.template),
-        "expression": to_json(expression),
-        "answers": [{"text": text, "entity": _entity(_kind(expression), text, values)} for text in question.answers],
-        "difficulty": question.difficulty,
-        "hops": hops(expression),
-        "needs": [["text"], ["graph"]],
-        "type": question.type,
-        "prolog": question.prolog(),
-    }
-
-
-def _entity(kind: str, text: str, values: Values) -> str | None:
-    items = Items(values.universe)
-    item_of = {"person": items.person, "job": items.job, "hobby": items.hobby}.get(kind)
-    try:
-        return item_of(values.number(kind, text)) if item_of else None
-    except ValueError:
-        # A wrong answer may name nobody; whether it is right is verified, not imported.
-        return None
-
-
-def _kind(expression: Expression) -> str:
-    match expression:
-        case Fact(fact):
-            return KIND_OF_FACT[fact]
-        case Count():
-            return "number"
-    return "person"
 
 
 def _facts(layout: Layout) -> Facts:

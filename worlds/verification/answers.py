@@ -10,6 +10,9 @@ from worlds.questions.names import Names
 from worlds.universe.universe import Universe
 from worlds.verification.check import Check
 
+UNREADABLE_ROW = (KeyError, TypeError, IndexError, ValueError, AttributeError)
+"""What a row that is no question may raise."""
+
 
 def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Check:
     """Every answer of every question, text and entity."""
@@ -20,7 +23,7 @@ def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Check:
             derived = written(Evaluation(universe).answer(expression_of(row)), universe)
             stated = [(each["text"], each.get("entity")) for each in row["answers"]]
             check.compare(what, sorted(map(_shown, stated)), sorted(map(_shown, derived)))
-        except (KeyError, TypeError, IndexError, ValueError) as broken:
+        except UNREADABLE_ROW as broken:
             check.broken(what, broken)
     return check
 

@@ -9,7 +9,7 @@ from worlds.questions.question import Gold
 from worlds.questions.wording import wording
 from worlds.universe.options import Options
 from worlds.universe.universe import Told, Universe
-from worlds.verification.answers import expression_of, name_of
+from worlds.verification.answers import UNREADABLE_ROW, expression_of, name_of
 from worlds.verification.check import Check
 
 
@@ -26,7 +26,7 @@ def check_gold(rows: list[dict[str, Any]], universe: Universe, told: Told, optio
             text, kind = wording(expression, names), (row["kind"], row["template"])
             # What was written is compared, in which every list is one of JSON's.
             derived = json.loads(json.dumps(gold.of(number, expression, text, kind).to_row()))
-        except (KeyError, TypeError, IndexError, ValueError) as broken:
+        except UNREADABLE_ROW as broken:
             check.broken(what, broken)
             continue
         if kind not in known:

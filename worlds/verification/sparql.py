@@ -10,7 +10,7 @@ from worlds.questions.evaluate import Evaluation
 from worlds.questions.expressions import is_chain
 from worlds.source import Cell, QueryRefused, SourceTimeout, Table
 from worlds.universe.universe import Universe
-from worlds.verification.answers import expression_of, name_of, written
+from worlds.verification.answers import UNREADABLE_ROW, expression_of, name_of, written
 from worlds.verification.check import Check
 from worlds.worker import Limits
 
@@ -31,7 +31,7 @@ def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) 
                     _compare(check, what, graph.query(row["sparql"]), derived)
             except SourceTimeout:
                 check.undecided += 1
-            except (QueryRefused, KeyError, TypeError, IndexError, ValueError) as broken:
+            except (QueryRefused, *UNREADABLE_ROW) as broken:
                 check.broken(what, broken)
     return check
 

@@ -87,7 +87,6 @@ def _checks(folder: Path, about: dict[str, Any]) -> Iterator[Check]:
     yield answers
     if about.get("format") == FORMAT:
         yield from _of_an_instance(folder, rows, Values(universe))
-        yield check_graph(folder, universe)
     else:
         yield from _of_a_generated(folder, rows, universe, options_of(about))
 
@@ -110,3 +109,5 @@ def _of_an_instance(folder: Path, rows: list[dict[str, Any]], values: Values) ->
     yield check_relations(stated, values)
     yield check_facts(stated, values)
     yield check_sentences(folder, values)
+    yield check_graph(folder, values.universe)
+    yield check_queries(folder, rows, values.universe)

@@ -130,7 +130,9 @@ def test_wrong_gold_is_noticed(kin: Path, kind: str, name: str, value: Any):
 
 def test_a_query_that_gives_something_else_is_noticed(kin: Path):
     def change(rows: list[dict[str, Any]]) -> None:
-        graph = [row for row in rows if row["needs"] == [["graph"]] or ["graph"] in row["needs"]]
+        graph = [row for row in rows if row["answers"]]
+        for row in graph[:5]:
+            row["needs"] = [["graph"]]
         graph[0]["sparql"] = "SELECT ?x { VALUES ?x { wd:Q5 } }"
         graph[1]["sparql"] = "SELECT ?x {"
         graph[2]["sparql"] = "DELETE WHERE { ?s ?p ?o }"
