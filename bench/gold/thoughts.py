@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from worlds.questions import phrases
-from worlds.questions.reasoning import FILTER, REASON, Node
+from worlds.questions.reasoning import FILTER, REASON, RELATE, Node
 from worlds.questions.things import Things
 from worlds.questions.wording import LABELS
 
@@ -33,7 +33,8 @@ def named(things: Things, kind: str, values: Sequence[int]) -> str:
 
 def asked(things: Things, leaf: Node) -> str:
     """The question of an operation with the answers that it takes."""
-    return "".join(part if isinstance(part, str) else _answers(things, part) for part in leaf.question)
+    each = "each of " if leaf.operator == RELATE and len(leaf.heads[0].values) > 1 else ""
+    return "".join(part if isinstance(part, str) else each + _answers(things, part) for part in leaf.question)
 
 
 def asked_of(things: Things, leaf: Node, head: int) -> str:

@@ -4,6 +4,7 @@ import json
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -11,12 +12,14 @@ from tests.browser.annotator import Annotator
 from tests.browser.conftest import launch
 from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
+from tools.registry import TOOLS
 from worlds.family import Family, true_family
 from worlds.generator.blocks import UNIVERSE
 from worlds.generator.items import Items
 from worlds.universe.universe import Universe
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+Gold = dict[str, Any]
 SIZES = {"": (1440, 900), "-narrow": (1024, 1100)}
 
 
@@ -31,10 +34,10 @@ def main() -> None:
             ada = Annotator(
                 browser.new_page(viewport={"width": 1440, "height": 900}), showhow.url, "ada", "Fictional people"
             )
-            answer = take_question(ada.page, showhow)
-            record(ada)
+            gold = take_question(ada.page, showhow)
+            record(ada, gold)
             picture(ada, "annotate")
-            hand_in(ada, answer)
+            hand_in(ada, gold)
             ada.page.goto(f"{showhow.url}/review?you=grace&project=Fictional+people")
             ada.page.get_by_role("button", name="Approve").wait_for()
             ada.settle()
@@ -46,46 +49,38 @@ def main() -> None:
             showhow.stop()
 
 
-def take_question(page: Page, showhow: Showhow) -> str:
-    """Out of the default world's questions one about a named person, which text and graph both answer; its answer."""
-    rows = json.loads(showhow.run("world", "questions", "default", "--kind", "who", "--limit", "1000", "--json"))
-    asked = re.compile(r"Who is the \w+ of [A-Z]\w+ [A-Z]\w+\?")
-    row = next(row for row in rows if asked.fullmatch(row["text"]) and row["needs"][:2] == [["text"], ["graph"]])
+def take_question(page: Page, showhow: Showhow) -> Gold:
+    """A question of the default world that needs an article and the graph, with the steps of its gold trace."""
+    rows = json.loads(showhow.run("world", "questions", "default", "--kind", "comparison", "--limit", "1000", "--json"))
+    asked = re.compile(r"Who was born earlier, [A-Z]\w+ [A-Z]\w+ or [A-Z]\w+ [A-Z]\w+\?")
+    row = next(row for row in rows if asked.fullmatch(row["text"]) and row["needs"] == [["text", "graph"]])
     ada = Visitor(page, showhow.url, "ada")
     ada.look("default", view="questions", question=row["id"])
     ada.press("Alt+A")
     page.wait_for_selector(".st-key-acts")
     page.wait_for_load_state("networkidle")
     ada.settle()
-    return str(row["answers"][0]["text"])
+    gold: Gold = json.loads(showhow.run("world", "trace", "default", row["id"], "--json"))
+    return gold
 
 
-def record(ada: Annotator) -> None:
-    """The question by text and by graph."""
-    question = ada.page.locator("h1").inner_text()
-    name = question.split(" of ")[-1].rstrip("?")
-    ada.thought.fill(f"I need the article about {name} first.")
-    ada.fill("query", name)
-    found = ada.run()
-    ada.rate(4)
-    ada.choose("Alt+2")
-    ada.value(found, name)
-    ada.thought.fill("The article may say it.")
-    ada.run()
-    ada.rate(5)
-    ada.choose("Alt+4")
-    ada.value(found, found.locator("button.value").nth(1).inner_text())
-    ada.thought.fill("The graph should agree; let me see the query first.")
-    ada.run()
-    ada.saved(lambda: ada.thought.fill("The article named one; the graph should have it, too."))
+def record(ada: Annotator, gold: Gold) -> None:
+    """The steps of the gold trace by hand, and the thought of the answer."""
+    for step in gold["steps"]:
+        ada.choose(f"Alt+{list(TOOLS).index(step['tool']) + 1}")
+        ada.thought.fill(step["thought"])
+        for name, value in step["arguments"].items():
+            ada.fill(name.replace("_", " "), ", ".join(value) if isinstance(value, list) else value)
+        ada.run()
+        ada.rate(4 if step["tool"] == "wikisearch" else 5)
+    ada.saved(lambda: ada.thought.fill(gold["trace"]["final_thought"]))
 
 
-def hand_in(ada: Annotator, answer: str) -> None:
-    """Run the query, answer and submit."""
-    ada.run()
+def hand_in(ada: Annotator, gold: Gold) -> None:
+    """Answer and submit."""
     ada.page.keyboard.press("Control+Shift+Enter")
     ada.settle()
-    ada.value(ada.steps.last, answer)
+    ada.fill("Final answer", gold["trace"]["final_answer"])
     ada.page.keyboard.press("Control+Enter")
     ada.page.get_by_text("Submitted.").wait_for()
 
