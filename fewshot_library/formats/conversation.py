@@ -9,7 +9,7 @@ from typing import Any
 from fewshot_library.formats.chat import Call, Message
 from fewshot_library.formats.chat_record import Chat, record_from
 from fewshot_library.formats.documents import Malformed, Origin, taken, values
-from fewshot_library.formats.format import Found, Refused, Remark
+from fewshot_library.formats.format import Found, Remark
 from fewshot_library.formats.spans import Span, span_of, spans_in
 
 
@@ -45,21 +45,20 @@ def spans_reader(format_name: str, tell: Tell) -> Callable[[Path], Iterator[Foun
     def read(path: Path) -> Iterator[Found]:
         traces: dict[str, list[Span]] = {}
         for place, value in values(path):
-            where = place.removesuffix(", ") or "the file"
-            try:
-                if isinstance(value, Malformed):
-                    raise value
-                for number, raw in enumerate(spans_in(value), start=1):
-                    where = f"{place}span {number}"
-                    span = span_of(raw)
-                    traces.setdefault(span.trace_id, []).append(span)
-            except Malformed as wrong:
-                yield Refused(where, str(wrong))
+            for number, raw in enumerate(spans_in(value), start=1):
+                origin = Origin(format_name, path.stem, f"{place}span {number}")
+                yield from taken(raw, partial(_gather, traces), origin)
         for number, (trace_id, spans) in enumerate(traces.items(), start=1):
             origin = Origin(format_name, path.stem, f"trace {trace_id or number}")
             yield from taken(spans, partial(_take, tell), origin)
 
     return read
+
+
+def _gather(traces: dict[str, list[Span]], raw: Any, _: Origin) -> Iterator[Found]:
+    span = span_of(raw)
+    traces.setdefault(span.trace_id, []).append(span)
+    return iter(())
 
 
 def _take(tell: Tell, spans: list[Span], origin: Origin) -> Iterator[Found]:

@@ -17,6 +17,7 @@ from fewshot_library.formats.lines import as_lines
 
 _KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d+)")
 FINISH = "finish"
+KINDS: dict[str, Any] = {"thought": str | None, "tool_name": str | None, "tool_args": dict | None}
 
 
 class _Example(Open):
@@ -70,6 +71,8 @@ def _turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
         known = _KEY.fullmatch(key)
         if known is None:
             raise Malformed(f"trajectory.{key} is none of thought, tool_name, tool_args, observation with a number")
+        if not isinstance(value, KINDS.get(known[1], object)):
+            raise Malformed(f"trajectory.{key} is of the kind {type(value).__name__}")
         turns.setdefault(int(known[2]), {})[known[1]] = value
     if sorted(turns) != list(range(len(turns))):
         raise Malformed("its trajectory is not numbered 0, 1, 2 ...")
@@ -78,9 +81,6 @@ def _turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _messages(turn: dict[str, Any], number: int) -> Iterator[Message]:
     name, arguments = turn.get("tool_name"), turn.get("tool_args") or {}
-    for key, kind in (("thought", str | None), ("tool_name", str | None), ("tool_args", dict | None)):
-        if not isinstance(turn.get(key), kind):
-            raise Malformed(f"trajectory.{key}_{number} is of the kind {type(turn[key]).__name__}")
     if name is None and arguments:
         raise Malformed(f"trajectory.tool_args_{number} stands without a tool_name_{number}")
     calls = [Call(str(number), name, arguments)] if name is not None else []

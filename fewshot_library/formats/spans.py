@@ -82,32 +82,31 @@ def put(grown: dict[str, Any], path: list[str], value: Any) -> None:
         grown[path[-1]] = value
 
 
-def spans_in(value: Any) -> Iterator[dict[str, Any]]:
+def spans_in(value: Any) -> Iterator[Any]:
     """The raw spans of a JSON value: one, a list of them, or OTLP's nesting."""
-    if isinstance(value, list):
-        for each in value:
+    nested = None
+    if isinstance(value, dict):
+        nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in value), None)
+    listed = value if nested is None else nested
+    if isinstance(listed, list):
+        for each in listed:
             yield from spans_in(each)
-        return
-    if not isinstance(value, dict):
-        raise Malformed(f"it is no span but a {type(value).__name__}")
-    nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in value), None)
-    if nested is not None:
-        yield from spans_in(nested)
-    elif "attributes" in value:
-        yield value
     else:
-        raise Malformed("it is no span: it has no attributes")
+        yield listed
 
 
-def span_of(raw: dict[str, Any]) -> Span:
+def span_of(raw: Any) -> Span:
     """The span; Malformed says what is wrong with it."""
+    if not isinstance(raw, dict) or "attributes" not in raw:
+        raise Malformed("it is no span: it has no attributes")
     context = raw.get("context")
     own = {key.removeprefix("context."): value for key, value in raw.items()}
     own |= context if isinstance(context, dict) else {}
     attributes: dict[str, Any] = {}
     for key, value in _attributes(raw["attributes"]):
         put(attributes, key.split("."), value)
-    for event in raw.get("events") or []:
+    events = raw.get("events")
+    for event in events if isinstance(events, list) else []:
         # What a model said may be told by an event of the span's.
         if isinstance(event, dict) and event.get("attributes"):
             for key, value in _attributes(event["attributes"]):

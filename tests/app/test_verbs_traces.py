@@ -83,6 +83,23 @@ def test_an_export_replaces_a_file_only_when_it_is_told_to(run, shared_data, tmp
     assert [each.name for each in tmp_path.glob(".*.part")] == []
 
 
+def test_traces_leave_with_their_tools_in_a_binary_format_and_in_one_that_loses_some(run, shared_data, tmp_path):
+    run("traces", "import", shared_data / "humaniq" / "compmix.json")
+    parquet, chats, pairs = tmp_path / "x.parquet", tmp_path / "chats.jsonl", tmp_path / "pairs.jsonl"
+    assert run("traces", "export", parquet, "--format", "parquet")[::2] == (0, "")
+    assert run("traces", "import", parquet)[1].startswith("0 added, 20 already here, 0 differ, 0 refused")
+    status, _, err = run("traces", "export", chats, "--format", "openai")
+    assert (status, "the format has no place for who recorded it (20)\n" in err) == (0, True)
+    tools = json.loads(chats.read_text().splitlines()[0])["tools"]
+    assert [tool["function"]["name"] for tool in tools][:2] == ["wikisearch", "read"]
+    assert tools[0]["function"]["parameters"]["required"] == ["query"]
+    told = json.loads(run("traces", "export", pairs, "--format", "trl", "--json")[1])
+    assert (told["written"], {each["reason"] for each in told["refused"]}) == (
+        0,
+        {"it was not forked from another trace"},
+    )
+
+
 def test_a_broken_file_leaves_nothing_and_says_where_it_is_broken(run, shared_data, tmp_path):
     run("traces", "import", shared_data / "humaniq" / "mintaka.json")
     run("traces", "export", tmp_path / "own.jsonl")
@@ -103,6 +120,7 @@ def test_a_broken_file_leaves_nothing_and_says_where_it_is_broken(run, shared_da
         (("traces", "export", "/nowhere/at/all.jsonl"), "cannot be written"),
         (("traces", "export", "x", "--format", "odd"), "there is no format 'odd'"),
         (("traces", "export", "x", "--format", "humaniq-runs"), "only read here"),
+        (("traces", "import", "x", "--format", "sharegpt"), "only written here"),
         (("traces", "list", "--status", "odd"), "there is no status 'odd'"),
         (("traces", "list", "--project", "odd"), "there is no project 'odd'"),
         (("traces", "show", "odd"), "is no id of a trace"),

@@ -257,7 +257,7 @@ def chat(**message):
 
 BROKEN = {
     "it is no span: it has no attributes": {"name": "x"},
-    "it is no span but a int": 3,
+    "it is no span": 3,
     "its attributes are no JSON object": {"attributes": "x"},
     "one of its attributes has no key": {"attributes": [{"value": 1}]},
     "its start_time: 'noon' is no time": {"attributes": {}, "start_time": "noon"},
