@@ -16,10 +16,13 @@ _opening = Lock()
 
 def freeze_version(name: str, wanted: Wanted, terms: Terms) -> Library:
     """The library's next version with every approved trace that fits; Leaking unless forced, Conflict without any."""
-    with database().begin() as session:
+    with database().read() as session:
         chosen = candidates(session, wanted)
-        found = leaks(chosen, split_questions(session, terms.test_split), encoder())
-        return freeze(session, name, [each.trace_id for each in chosen], card(chosen, wanted, terms, found))
+        tested = split_questions(session, terms.test_split)
+    # Encoding takes seconds, in which others go on writing.
+    told = card(chosen, wanted, terms, leaks(chosen, tested, encoder()))
+    with database().begin() as session:
+        return freeze(session, name, [each.trace_id for each in chosen], told)
 
 
 def open_library(reference: str) -> tuple[Library, OpenLibrary]:

@@ -1,7 +1,7 @@
 """Libraries of demonstrations: which approved traces there are to freeze, and the frozen, numbered versions."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.bulk import insert_rows
 from db.database import Conflict, Missing
-from db.models import Library, LibraryItem, Project, Question, Step, Trace, User
+from db.models import Judgement, Library, LibraryItem, Project, Question, Step, Trace, User
 
 PEOPLE, MODELS = "people", "models"
 _HUMAN = "human"
@@ -27,11 +27,12 @@ class Wanted:
     """The mean of the steps' stars is at least this; a trace without stars has none."""
     by: str | None = None
     """PEOPLE or MODELS."""
+    text: str | None = None
+    """Words that the question has, each anywhere in it."""
 
     def told(self) -> dict[str, Any]:
         """The conditions that are given, by name."""
-        given = {"project": self.project, "kind": self.kind, "rating": self.rating, "by": self.by}
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Demonstration(NamedTuple):
@@ -64,20 +65,54 @@ class Version(NamedTuple):
     demonstrations: int
 
 
+class Choices(NamedTuple):
+    """What demonstrations can be chosen by, in the order of the alphabet."""
+
+    projects: list[str]
+    kinds: list[str]
+
+
 def candidates(session: Session, wanted: Wanted) -> list[Demonstration]:
     """The approved traces that fit, by id, so that their order is the same in every database."""
-    chosen = _described().where(Trace.status == "approved")
-    if wanted.project is not None:
-        chosen = chosen.where(Project.name == wanted.project)
-    if wanted.kind is not None:
-        chosen = chosen.where(Question.kind == wanted.kind)
-    if wanted.by is not None:
-        chosen = chosen.where((Trace.reasoner == _HUMAN) == (wanted.by == PEOPLE))
-    steps = _steps(select(Trace.id).where(Trace.status == "approved"))
-    found = _with_steps(session, chosen.order_by(Trace.id), steps)
-    if wanted.rating is None:
-        return found
-    return [each for each in found if each.rating is not None and each.rating >= wanted.rating]
+    chosen = _like(_among(None), wanted)
+    return _with_steps(session, chosen.order_by(Trace.id), _steps(chosen.with_only_columns(Trace.id)))
+
+
+def page(
+    session: Session, wanted: Wanted, *, version_id: UUID | None = None, start: int = 0, limit: int = 20
+) -> list[Demonstration]:
+    """Some of those that fit: of the version in its order, without one of all approved traces, the latest first."""
+    order = Trace.id.desc() if version_id is None else LibraryItem.position
+    chosen = _like(_among(version_id), wanted).order_by(order).offset(start).limit(limit)
+    ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
+    return _with_steps(session, _described().where(Trace.id.in_(ids)), _steps(ids), order=ids)
+
+
+def count(session: Session, wanted: Wanted, version_id: UUID | None = None) -> int:
+    """How many fit, of the version or of all approved traces."""
+    fitting = _like(_among(version_id), wanted).with_only_columns(func.count(Trace.id))
+    return session.scalar(fitting) or 0
+
+
+def fitting_ids(session: Session, wanted: Wanted, version_id: UUID | None = None) -> list[UUID]:
+    """The traces that fit: of the version in its order, without one of all approved traces, by id."""
+    order = Trace.id if version_id is None else LibraryItem.position
+    return list(session.scalars(_like(_among(version_id), wanted).with_only_columns(Trace.id).order_by(order)))
+
+
+def choices(session: Session, version_id: UUID | None = None) -> Choices:
+    """The projects and kinds of the version's demonstrations, or of all approved traces."""
+    among = _among(version_id)
+    names, kinds = (
+        set(session.scalars(among.with_only_columns(of).distinct())) for of in (Project.name, Question.kind)
+    )
+    return Choices(sorted(names), sorted(kind for kind in kinds if kind is not None))
+
+
+def approved_stamp(session: Session) -> tuple[int, UUID | None]:
+    """Another one after a trace is approved, returned or imported; found without reading the traces."""
+    approved = session.scalar(select(func.count()).select_from(Trace).where(Trace.status == "approved")) or 0
+    return approved, session.scalar(select(Judgement.id).order_by(Judgement.id.desc()).limit(1))
 
 
 def freeze(session: Session, name: str, traces: Sequence[UUID], card: dict[str, Any]) -> Library:
@@ -115,6 +150,11 @@ def versions(session: Session, name: str | None = None) -> list[Version]:
     ]
 
 
+def version_count(session: Session) -> int:
+    """How many versions there are of all libraries; they only grow in number."""
+    return session.scalar(select(func.count(Library.id))) or 0
+
+
 def version(session: Session, reference: str) -> Library:
     """The version that NAME:NUMBER names, or the latest of NAME."""
     name, colon, number = reference.partition(":")
@@ -131,14 +171,8 @@ def version(session: Session, reference: str) -> Library:
 
 def demonstrations(session: Session, library_id: UUID) -> list[Demonstration]:
     """What the version holds, in its order."""
-    inside = select(LibraryItem.trace_id).where(LibraryItem.library_id == library_id)
-    chosen = (
-        _described()
-        .join(LibraryItem, LibraryItem.trace_id == Trace.id)
-        .where(LibraryItem.library_id == library_id)
-        .order_by(LibraryItem.position)
-    )
-    return _with_steps(session, chosen, _steps(inside))
+    chosen = _among(library_id)
+    return _with_steps(session, chosen.order_by(LibraryItem.position), _steps(chosen.with_only_columns(Trace.id)))
 
 
 def split_questions(session: Session, split: str) -> list[tuple[UUID, str]]:
@@ -167,6 +201,29 @@ def _described() -> Any:
     )
 
 
+def _among(version_id: UUID | None) -> Any:
+    """The traces of the version, or all that are approved."""
+    if version_id is None:
+        return _described().where(Trace.status == "approved")
+    return _described().join(LibraryItem, LibraryItem.trace_id == Trace.id).where(LibraryItem.library_id == version_id)
+
+
+def _like(chosen: Any, wanted: Wanted) -> Any:
+    """Those of them that fit."""
+    if wanted.project is not None:
+        chosen = chosen.where(Project.name == wanted.project)
+    if wanted.kind is not None:
+        chosen = chosen.where(Question.kind == wanted.kind)
+    if wanted.by is not None:
+        chosen = chosen.where((Trace.reasoner == _HUMAN) == (wanted.by == PEOPLE))
+    if wanted.rating is not None:
+        kept = Step.trace_id == Trace.id, Step.removed_at.is_(None)
+        chosen = chosen.where(select(func.avg(Step.rating)).where(*kept).scalar_subquery() >= wanted.rating)
+    for word in (wanted.text or "").split():
+        chosen = chosen.where(Question.text.icontains(word, autoescape=True))
+    return chosen
+
+
 def _steps(traces: Any) -> Any:
     return (
         select(Step.trace_id, Step.tool, Step.rating)
@@ -175,7 +232,7 @@ def _steps(traces: Any) -> Any:
     )
 
 
-def _with_steps(session: Session, chosen: Any, steps: Any) -> list[Demonstration]:
+def _with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[UUID] = ()) -> list[Demonstration]:
     tools: dict[UUID, list[str]] = {}
     stars: dict[UUID, list[int]] = {}
     for trace, tool, rating in session.execute(steps):
@@ -183,10 +240,12 @@ def _with_steps(session: Session, chosen: Any, steps: Any) -> list[Demonstration
             tools.setdefault(trace, []).append(tool)
         if rating is not None:
             stars.setdefault(trace, []).append(rating)
-    return [
+    found = [
         each._replace(tools=tuple(tools.get(each.trace_id, ())), rating=_mean(stars.get(each.trace_id, ())))
         for each in (Demonstration(*row) for row in session.execute(chosen))
     ]
+    places = {trace: place for place, trace in enumerate(order)}
+    return sorted(found, key=lambda each: places[each.trace_id]) if order else found
 
 
 def _mean(numbers: Iterable[int]) -> float | None:

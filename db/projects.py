@@ -147,3 +147,21 @@ def questions(session: Session, project_id: UUID, *, limit: int = 100, after: in
     """The project's questions behind position `after`, in order."""
     wanted = select(Question).where(Question.project_id == project_id, Question.position > after)
     return list(session.scalars(wanted.order_by(Question.position).limit(limit)))
+
+
+def question_texts(session: Session, project_id: UUID) -> list[str]:
+    """What the project's questions ask, in order."""
+    return list(
+        session.scalars(select(Question.text).where(Question.project_id == project_id).order_by(Question.position))
+    )
+
+
+def question_count(session: Session, project_id: UUID) -> int:
+    """How many questions the project has."""
+    return session.scalar(select(func.count()).select_from(Question).where(Question.project_id == project_id)) or 0
+
+
+def question_kinds(session: Session, names: Sequence[str]) -> list[str]:
+    """The kinds of the questions of these projects, in the order of the alphabet."""
+    kinds = select(Question.kind).join(Project, Project.id == Question.project_id).where(Project.name.in_(names))
+    return sorted(kind for kind in session.scalars(kinds.distinct()) if kind is not None)

@@ -1,6 +1,6 @@
 """Opening traces: one with everything, or many one after the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -53,7 +53,12 @@ def open_trace(session: Session, trace_id: UUID) -> TraceRecord:
 def all_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
     """Every trace of that status and project, the oldest first, one in memory at a time."""
     wanted = _chosen(select(Trace.id), status, project)
-    for trace_id in session.scalars(wanted.order_by(Trace.started_at, Trace.id)).all():
+    yield from traces(session, session.scalars(wanted.order_by(Trace.started_at, Trace.id)).all())
+
+
+def traces(session: Session, ids: Iterable[UUID]) -> Iterator[TraceRecord]:
+    """These traces in this order, one in memory at a time."""
+    for trace_id in ids:
         yield open_trace(session, trace_id)
         session.expunge_all()
 

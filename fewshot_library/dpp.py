@@ -154,6 +154,22 @@ def in_order(kernel: Kernel, items: Iterable[int]) -> list[int]:
     return found
 
 
+def similarities(kernel: Kernel, items: Sequence[int]) -> Floats:
+    """S of the items, shape (len(items), len(items))."""
+    groups = kernel.groups.of[list(items)]
+    similar = np.stack([kernel.rows(int(group))[groups] for group in groups])
+    found: Floats = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
+    return found
+
+
+def likelihoods(kernel: Kernel, items: Sequence[int]) -> Floats:
+    """L of the items, shape (len(items), len(items)), scaled so that the best quality is one."""
+    log_quality = kernel.log_quality[list(items)]
+    quality = np.exp(log_quality - log_quality.max())
+    found: Floats = quality[:, None] * similarities(kernel, items) * quality
+    return found
+
+
 def _best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
     most, found = log_det(kernel, chosen) + 1e-9, None
     for place in range(len(chosen)):

@@ -45,6 +45,11 @@ class SentenceEncoder:
             self._remember(rows, texts)
         return np.stack(found) if found else np.empty((0, self._dimensions()), dtype=np.float32)
 
+    @property
+    def loaded(self) -> bool:
+        """Whether its model is in memory, so that encoding takes no seconds."""
+        return self._model is not None
+
     def _encode(self, texts: list[str]) -> np.ndarray:
         rows: np.ndarray = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
         return rows.astype(np.float32, copy=False)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from db.libraries import Demonstration
-from fewshot_library.dpp import Kernel, Pick
+from fewshot_library.dpp import Ints, Kernel, Pick
 from fewshot_library.embeddings import embedded
 from fewshot_library.kernel import actions
 from fewshot_library.selection import Pool, Selection, Wish, kernel_for, select
@@ -77,6 +77,12 @@ class OpenLibrary:
                 found = select(self.pool, row, replace(wish, left_out=wish.left_out | frozenset(itself)))
                 picked = [self.demonstrations[pick.item] for pick in found.picks]
                 yield Chosen(question, found, picked, [self.demonstrations[item] for item in itself])
+
+    def sequences(self) -> list[tuple[tuple[str, ...], Ints]]:
+        """The different sequences of actions, in the order of the pool, each with the places of those that have it."""
+        groups = self.pool.actions.groups
+        members = [groups.order[groups.span(group)] for group in range(len(groups))]
+        return [(self.demonstrations[int(places[0])].tools, places) for places in members]
 
     def kernel(self, chosen: Chosen) -> Kernel:
         """What the determinantal point process weighs by for that question."""

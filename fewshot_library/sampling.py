@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from dppy.finite_dpps import FiniteDPP
 
-from fewshot_library.dpp import Floats, Kernel
+from fewshot_library.dpp import Kernel, likelihoods
 
 
 class NotSampled(ValueError):
@@ -26,17 +26,6 @@ def sample(kernel: Kernel, items: Sequence[int], k: int, seed: int) -> list[int]
     process = FiniteDPP("likelihood", L=matrix)
     drawn = process.sample_exact_k_dpp(size=k, random_state=np.random.RandomState(seed))
     return [items[place] for place in drawn]
-
-
-def likelihoods(kernel: Kernel, items: Sequence[int]) -> Floats:
-    """L of the items, shape (len(items), len(items)), scaled so that the best quality is one."""
-    groups = kernel.groups.of[list(items)]
-    similar = np.stack([kernel.rows(int(group))[groups] for group in groups])
-    similar = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
-    log_quality = kernel.log_quality[list(items)]
-    quality = np.exp(log_quality - log_quality.max())
-    found: Floats = quality[:, None] * similar * quality
-    return found
 
 
 _TOLERATED = 1e-10

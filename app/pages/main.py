@@ -11,6 +11,7 @@ person = who()
 pages = [st.Page("annotate.py", title="Annotate", icon=":material/edit_note:", default=True)]
 if {"reviewer", "admin"} & set(person.roles):
     pages.append(st.Page("review.py", title="Review", icon=":material/rule:"))
+pages.append(st.Page("library.py", title="Library", icon=":material/auto_stories:"))
 pages.append(st.Page("worlds.py", title="Worlds", icon=":material/public:"))
 st.navigation(pages, position="top").run()
 listen_for_keys()

@@ -1,4 +1,4 @@
-"""`showhow library freeze | list | show | compare | select`."""
+"""`showhow library freeze | list | show | compare | export | select | usage | map`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -9,29 +9,37 @@ import typer
 
 from app.libraries import freeze_version, open_library
 from app.resources import database
+from app.verbs import library_use
+from app.verbs.conditions import By, Kind, OfProject, Rating, Text, conditions
 from app.verbs.output import CommandFailed, emit
-from db.libraries import MODELS, PEOPLE, Demonstration, Wanted, demonstrations, version, versions
+from app.verbs.wish import Alpha, Balance, Distance, Exchange, Gamma, K, LeaveOut, Mode, Reference, Seed
+from db.libraries import Demonstration, demonstrations, version, versions
+from db.projects import question_kinds
 from fewshot_library.card import Leaking, Terms
 from fewshot_library.difference import difference
 from fewshot_library.library import Chosen, OpenLibrary
-from fewshot_library.selection import ALPHA, GAMMA, MODES, SelectionError, Wish
+from fewshot_library.selection import ALPHA, GAMMA, SelectionError, Wish
 from fewshot_library.statistics import Statistics, statistics
 from tools.registry import TOOLS
 
 app = typer.Typer(no_args_is_help=True, help="Freeze demonstrations as numbered versions, and choose among them.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Reference = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
+
+app.command()(library_use.usage)
+app.command("map")(library_use.map_)
+app.command()(library_use.export)
 
 
 @app.command("freeze")
 def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
     name: Annotated[str, typer.Argument(help="The library's name.")],
     *,
-    project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only of questions of this kind.")] = None,
-    rating: Annotated[float | None, typer.Option(min=1, max=5, help="Only with at least this mean of stars.")] = None,
-    by: Annotated[str | None, typer.Option(help=f"Only by {PEOPLE} or {MODELS}.")] = None,
+    project: OfProject = None,
+    kind: Kind = None,
+    rating: Rating = None,
+    by: By = None,
+    text: Text = None,
     test_split: Annotated[str, typer.Option(help="The split whose questions must stay out.")] = "test",
     licence: Annotated[str, typer.Option(help="What may be done with it, for the card.")] = "",
     note: Annotated[str, typer.Option(help="Whatever else the card should say.")] = "",
@@ -39,9 +47,7 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Freeze the approved traces that fit as the library's next version."""
-    if by not in (None, PEOPLE, MODELS):
-        raise CommandFailed(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {by!r}")
-    wanted = Wanted(project=project, kind=kind, rating=rating, by=by)
+    wanted = conditions(project=project, kind=kind, rating=rating, by=by, text=text)
     terms = Terms(by=getuser(), licence=licence, note=note, test_split=test_split, force=force)
     try:
         made = freeze_version(name, wanted, terms)
@@ -67,7 +73,8 @@ def show(library: Reference, *, as_json: AsJson = False) -> None:
     with database().read() as session:
         found = version(session, library)
         inside = demonstrations(session, found.id)
-    counted = statistics(inside, tools=TOOLS)
+        asked = question_kinds(session, sorted({each.project for each in inside}))
+    counted = statistics(inside, tools=TOOLS, kinds=asked)
     value = {
         "name": found.name,
         "number": found.number,
@@ -97,21 +104,29 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: Reference,
     question: Annotated[str, typer.Argument(help="The question that demonstrations are wanted for.")],
     *,
-    k: Annotated[int, typer.Option("-k", min=0, help="How many.")] = 3,
-    mode: Annotated[str, typer.Option(help=", ".join(MODES))] = "dpp",
-    alpha: Annotated[float, typer.Option(help="How much relevance counts.")] = ALPHA,
-    gamma: Annotated[float, typer.Option(help="How fast likeness falls with the distance of the actions.")] = GAMMA,
-    distance: Annotated[
-        str, typer.Option(help="longer: over the longer sequence; metric: Yujian and Bo's.")
-    ] = "longer",
-    exchange: Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")] = True,
-    seed: Annotated[int, typer.Option(help="Of the modes random and sample.")] = 0,
-    leave_out: Annotated[bool, typer.Option("--leave-out-itself", help="Not the question itself.")] = False,
+    k: K = 3,
+    mode: Mode = "dpp",
+    alpha: Alpha = ALPHA,
+    gamma: Gamma = GAMMA,
+    distance: Distance = "longer",
+    exchange: Exchange = True,
+    seed: Seed = 0,
+    balance: Balance = 0.5,
+    leave_out: LeaveOut = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say why each was chosen.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Choose demonstrations for a question."""
-    wish = Wish(k=k, mode=mode, alpha=alpha, gamma=gamma, distance=distance, exchange=exchange, seed=seed)
+    wish = Wish(
+        k=k,
+        mode=mode,
+        alpha=alpha,
+        gamma=gamma,
+        distance=distance,
+        exchange=exchange,
+        seed=seed,
+        balance=balance,
+    )
     try:
         wish.check()
         found, opened = open_library(library)
@@ -148,6 +163,8 @@ def _counts(counted: Statistics) -> Iterator[str]:
     yield f"different sequences: {counted.sequences}; by people {counted.people}, by models {counted.models}"
     if counted.unused_tools:
         yield f"never used: {_flat(counted.unused_tools)}"
+    if counted.missing_kinds:
+        yield f"asked by its projects and never answered: {_flat(counted.missing_kinds)}"
 
 
 def _flat(told: object) -> str:

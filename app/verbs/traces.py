@@ -1,20 +1,19 @@
 """`showhow traces import | export | list | show`."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, get_args
+from typing import Annotated, Any, get_args
 from uuid import UUID
 
 import typer
 
 from app.exports import export_of
 from app.resources import database
-from app.verbs.output import CommandFailed, emit, progress
+from app.verbs.output import CommandFailed, emit
+from app.verbs.written import tell_losses, written_whole
 from db.database import StoreError
 from db.merge import Outcome, merge
 from db.models import TRACE_STATUSES
@@ -113,37 +112,11 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
         write = writer(format_name)
     except FormatError as unknown:
         raise CommandFailed(str(unknown)) from unknown
-    if file.is_dir() or (file.exists() and not force):
-        raise CommandFailed(f"{file} is there already; name another file, or replace it with --force")
-    with database().read() as session, _written_whole(file) as stream:
+    with database().read() as session, written_whole(file, force=force) as stream:
         _known_project(session, project)
         found = all_traces(session, status=_status(status), project=project)
         losses = write(export_of(session, found), stream)
-    for line in losses.told():
-        progress(line)
-    value = {
-        "written": losses.written,
-        "lost": dict(losses.lost),
-        "refused": [asdict(each) for each in losses.refused],
-    }
-    emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
-
-
-@contextmanager
-def _written_whole(file: Path) -> Iterator[BinaryIO]:
-    """A file that takes its place only when all of it is written."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        with beside.open("xb") as stream:
-            yield stream
-            stream.flush()
-            # Else a machine that stops right after the rename could leave an empty file under the name.
-            os.fsync(stream.fileno())
-        beside.replace(file)
-    except OSError as failed:
-        raise CommandFailed(f"{file} cannot be written ({failed.strerror}); name another place") from failed
-    finally:
-        beside.unlink(missing_ok=True)
+    tell_losses(losses, file, as_json=as_json)
 
 
 def _status(status: str) -> str | None:

@@ -61,3 +61,46 @@ def test_what_cannot_be_done_is_said_in_one_line(frozen, words, said):
     assert (status, out) == (1, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_how_often_demonstrations_are_used_for_a_project_is_counted_and_kept(frozen, shared_data):
+    assert frozen("traces", "import", shared_data / "humaniq" / "compmix.json")[0] == 0
+    words = ("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2", "--json")
+    status, out, err = frozen(*words)
+    report = json.loads(out)
+    assert (status, err.splitlines()[-1]) == (0, "20 of 20 questions")
+    assert (report["questions"], report["picks"], report["number"]) == (20, 40, 1)
+    assert sum(each["times"] for each in report["used"]) == 40
+    assert len(report["used"]) + report["never"] == report["demonstrations"] == 20
+    # The same count, from one answer after the other, for the demonstration that is used most.
+    most = report["used"][0]
+    told = frozen("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2")[1].splitlines()
+    assert told[0].split(maxsplit=1) == [str(most["times"]), most["question"]]
+    assert told[-1].startswith("20 questions, 40 picks: ")
+    assert frozen("library", "usage", "mintaka", "--project", "none")[::2] == (
+        1,
+        "showhow: there is no project 'none'; `showhow questions import` makes one\n",
+    )
+
+
+def test_the_map_has_every_sequence_once(frozen):
+    found = json.loads(frozen("library", "map", "mintaka", "--json")[1])
+    shown = json.loads(frozen("library", "show", "mintaka", "--json")[1])
+    used = [tuple(each["tools"]) for each in shown["demonstrations"]]
+    drawn = {tuple(each["actions"]): each["demonstrations"] for each in found["sequences"]}
+    assert drawn == {tools: used.count(tools) for tools in used}
+    assert 0 < found["shown"][0] <= found["shown"][1] <= 1
+    assert frozen("library", "map", "mintaka", "--distance", "far")[0] == 1
+
+
+def test_a_version_or_what_fits_is_exported(frozen, shared_data, tmp_path):
+    assert frozen("traces", "import", shared_data / "humaniq" / "compmix.json")[0] == 0
+    file = tmp_path / "mintaka.jsonl"
+    assert json.loads(frozen("library", "export", file, "--library", "mintaka", "--json")[1])["written"] == 20
+    assert len(file.read_text().splitlines()) == 20
+    assert frozen("library", "export", file)[0] == 1
+    told = frozen("library", "export", file, "--force", "--text", "ALASKA tallest", "--format", "humaniq")
+    assert told[:2] == (0, f"1 traces written to {file}\n")
+    assert "tallest mountain in alaska" in file.read_text()
+    assert "no demonstration fits" in frozen("library", "export", tmp_path / "none", "--kind", "odd")[2]
+    assert not (tmp_path / "none").exists()

@@ -8,9 +8,14 @@ from db.libraries import (
     MODELS,
     PEOPLE,
     Wanted,
+    approved_stamp,
     candidates,
+    choices,
+    count,
     demonstrations,
+    fitting_ids,
     freeze,
+    page,
     split_questions,
     version,
     versions,
@@ -114,3 +119,46 @@ def test_the_questions_of_a_split(scene, three):
     with scene.database.read() as session:
         assert split_questions(session, "test") == [(scene.questions[2].id, "Who built quay 3?")]
         assert split_questions(session, "dev") == []
+
+
+def test_words_of_the_question_are_a_condition_whatever_their_case_and_order(scene, three):
+    with scene.database.read() as session:
+        first = session.get_one(Question, scene.questions[0].id).text
+        words = first.rstrip("?").split()
+        for text in (first, first.upper(), f"  {words[-1]} {words[0]} "):
+            assert three[0] in [each.trace_id for each in candidates(session, Wanted(text=text))]
+        # What a pattern would read as "anything" is a character like any other.
+        assert candidates(session, Wanted(text="%")) == candidates(session, Wanted(text="_")) == []
+
+
+def test_demonstrations_are_browsed_a_page_at_a_time(scene, three):
+    with scene.database.begin() as session:
+        frozen = freeze(session, "quays", [three[1], three[0]], {})
+    with scene.database.read() as session:
+        every = {each.trace_id: each for each in candidates(session, Wanted())}
+        both = [every[three[1]], every[three[0]]]
+        for version_id, expected in ((None, [every[key] for key in sorted(every, reverse=True)]), (frozen.id, both)):
+            pages = [page(session, Wanted(), version_id=version_id, start=at, limit=1) for at in range(3)]
+            assert pages == [[expected[0]], [expected[1]], []]
+            assert count(session, Wanted(), version_id) == 2
+            assert page(session, Wanted(rating=4.5), version_id=version_id) == [every[three[0]]]
+            assert count(session, Wanted(rating=4.5), version_id) == 1
+            assert choices(session, version_id) == (["harbours"], ["count"])
+        assert fitting_ids(session, Wanted(), frozen.id) == [three[1], three[0]]
+        assert fitting_ids(session, Wanted(kind="count")) == [three[0]]
+
+
+def test_the_stamp_of_the_approved_traces_changes_with_each_decision(scene, three):
+    def stamp():
+        with scene.database.read() as session:
+            return approved_stamp(session)
+
+    seen = [stamp()]
+    with scene.database.begin() as session:
+        review.reject(session, three[0], by=scene.ben.id, comment="no")
+    seen.append(stamp())
+    with scene.database.begin() as session:
+        review.approve(session, three[0], by=scene.ben.id)
+    seen.append(stamp())
+    assert len(set(seen)) == 3
+    assert stamp() == seen[-1]

@@ -25,6 +25,9 @@ def test_questions_are_fetched_in_stretches(scene):
     with scene.database.read() as session:
         assert [q.position for q in projects.questions(session, scene.project.id, limit=2)] == [1, 2]
         assert [q.position for q in projects.questions(session, scene.project.id, limit=2, after=2)] == [3]
+        texts = [q.text for q in projects.questions(session, scene.project.id)]
+        assert projects.question_texts(session, scene.project.id) == texts
+        assert projects.question_count(session, scene.project.id) == len(texts)
 
 
 def test_everything_of_a_question_is_kept(database, asked):

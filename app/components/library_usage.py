@@ -1,0 +1,183 @@
+"""What would be chosen for the questions of a project: which demonstrations are used how often, and which never."""
+
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from app.components.ask_wish import Way, ask_wish
+from app.components.chart import BAR, STEP
+from app.components.demonstrations import open_demonstration
+from app.components.plain import plain
+from app.components.selected_library import SelectedLibrary
+from app.components.selection_console import opened_library
+from app.components.table import Entry, show_table
+from app.components.usage_job import show_usage_job, usage_jobs
+from app.resources import database
+from app.usages import Asked, Report, kept_usage, make_usage
+from db.database import StoreError
+from db.projects import projects, question_count
+from fewshot_library.selection import SelectionError
+from worlds.source import SourceError
+
+AT_ONCE = 200
+"""Questions that are answered while the page waits; more are a job beside the server."""
+BARS = 15
+LISTED = 500
+
+
+def show_usage(library: SelectedLibrary) -> None:
+    """Ask whose questions and how, and draw the counts."""
+    if library.version is None:
+        st.info("Usage is counted for a frozen version. Choose one on the left, or freeze one with Alt+L.")
+        return
+    with database().read() as session:
+        counts = {project.name: question_count(session, project.id) for project in projects(session)}
+    asked = {name: count for name, count in counts.items() if count}
+    if not asked:
+        st.info("No project has questions yet: `showhow questions import FILE --project NAME` adds some.")
+        return
+    name = st.selectbox(
+        "What would be chosen for the questions of",
+        list(asked),
+        format_func=lambda each: f"{each} ({asked[each]:,} questions)",
+        key="usage_project",
+        width=420,
+        persist_state="session",
+    )
+    way = ask_wish("usage")
+    wanted = Asked(library.reference, name, way.wish, way.leave_out_itself)
+    report = kept_usage(wanted)
+    if report is None:
+        _offer_to_count(library, wanted, asked[name], way)
+    else:
+        _show(report)
+    if chosen := st.session_state.pop("usage_open", None):
+        open_demonstration(UUID(chosen))
+
+
+def _offer_to_count(library: SelectedLibrary, asked: Asked, questions: int, way: Way) -> None:
+    """Nothing was counted for this yet."""
+    name = f"{library.reference} for {asked.project}"
+    if show_usage_job(name):
+        return
+    if not st.button(f"Count for {questions:,} questions", key="count_usage", type="primary"):
+        st.caption(
+            "Each question is compared with every demonstration, as when it is answered. "
+            + ("The counting goes on beside the server while you do other things." if questions > AT_ONCE else "")
+        )
+        return
+    if questions > AT_ONCE:
+        words = [*("library", "usage", library.reference, "--project", asked.project), *_options(way)]
+        usage_jobs().start(name, "Counting", words)
+        st.rerun()
+    try:
+        opened_library(library)
+        with st.empty():
+            make_usage(asked, _progress)
+    except (SelectionError, SourceError, StoreError) as refused:
+        st.error(plain(str(refused)))
+    else:
+        # What was counted is kept, and drawn now.
+        st.rerun()
+
+
+def _progress(done: int, of: int) -> None:
+    if done % 10 == 0 or done == of:
+        st.progress(done / of, text=f"{done:,} of {of:,} questions")
+
+
+def _options(way: Way) -> list[str]:
+    wish = way.wish
+    told = {"-k": wish.k, "--mode": wish.mode, "--alpha": wish.alpha, "--gamma": wish.gamma}
+    more = {"--distance": wish.distance, "--seed": wish.seed, "--balance": wish.balance}
+    words = [str(word) for pair in (told | more).items() for word in pair]
+    return [
+        *words,
+        "--exchange" if wish.exchange else "--no-exchange",
+        *(["--leave-out-itself"] if way.leave_out_itself else []),
+    ]
+
+
+def _show(report: Report) -> None:
+    used, never = report["used"], report["never"]
+    with st.container(horizontal=True, key="usage_sizes"):
+        for name, count in (
+            ("questions", report["questions"]),
+            ("picks", report["picks"]),
+            ("demonstrations used", len(used)),
+            ("never used", never),
+        ):
+            st.metric(name, f"{count:,}", width="content")
+    st.caption(_told(report))
+    if used:
+        with st.container(horizontal=True, gap="medium"):
+            with st.container(width=470, gap="small"):
+                st.markdown("**The most used demonstrations**")
+                st.vega_lite_chart(_bars(used), width=460, key="usage_bars", alt="How often the most used are chosen")
+            with st.container(width=520):
+                _table(used, report["questions"])
+    if never:
+        st.subheader(f"Never used ({never:,})", anchor=False)
+        st.caption(
+            "Their questions are far from all of these, or others do the same and are nearer. For these questions the "
+            "library is as good without them."
+        )
+        rows = [[Entry(each["question"], go=each["id"])] for each in report["never_used"][:LISTED]]
+        show_table(("question",), rows, key="never", label="Demonstrations that are never used", go=_open)
+        if never > len(rows):
+            st.caption(f"and {never - len(rows):,} more")
+
+
+def _told(report: Report) -> str:
+    """How the picks are spread, in a sentence."""
+    if not report["picks"]:
+        return "Nothing was chosen."
+    tenth = report["used"][: max(1, report["demonstrations"] // 10)]
+    share = sum(each["times"] for each in tenth) / report["picks"]
+    evenly = len(tenth) / report["demonstrations"]
+    many = "demonstration makes" if len(tenth) == 1 else f"{len(tenth):,} demonstrations make"
+    return f"The most used {many} up {share:.0%} of the picks; if all were used alike, it would be {evenly:.0%}."
+
+
+def _bars(used: list[dict[str, Any]]) -> dict[str, Any]:
+    rows = [
+        {"place": place, "question": each["question"], "label": f"{place}. {each['question']}", "times": each["times"]}
+        for place, each in enumerate(used[:BARS], start=1)
+    ]
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "bar", "color": BAR},
+        "height": {"step": STEP},
+        "encoding": {
+            "y": {
+                "field": "label",
+                "type": "nominal",
+                "sort": None,
+                "title": None,
+                "axis": {"labelLimit": 210, "labelOverlap": False},
+            },
+            "x": {"field": "times", "type": "quantitative", "title": "times chosen", "axis": {"tickMinStep": 1}},
+            "tooltip": [{"field": name} for name in ("question", "times")],
+        },
+    }
+
+
+def _table(used: list[dict[str, Any]], questions: int) -> None:
+    rows = [
+        [
+            Entry(f"{place}", number=True),
+            Entry(each["question"], go=each["id"]),
+            Entry(f"{each['times']:,}", number=True),
+            Entry(f"{each['times'] / questions:.0%}", number=True),
+        ]
+        for place, each in enumerate(used[:LISTED], start=1)
+    ]
+    columns = ("", "question", "times", "of the questions")
+    show_table(columns, rows, key="used", label="Demonstrations by how often they are chosen", go=_open)
+    if len(used) > LISTED:
+        st.caption(f"and {len(used) - LISTED:,} more, used less")
+
+
+def _open(trace: str) -> None:
+    st.session_state["usage_open"] = trace

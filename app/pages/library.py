@@ -1,0 +1,75 @@
+"""Library: approved traces browsed, frozen, compared and exported, and what would be chosen of them."""
+
+import streamlit as st
+
+from app.components.chrome import keys_door
+from app.components.compare_versions import show_comparison
+from app.components.demonstrations import show_demonstrations
+from app.components.freeze_library import freeze_library
+from app.components.library_overview import show_overview
+from app.components.library_places import VIEWS, go_to_library_view
+from app.components.library_usage import show_usage
+from app.components.places import here
+from app.components.plain import plain_html
+from app.components.selected_library import SelectedLibrary
+from app.components.selection_console import show_selection
+from app.components.version_list import choose_library
+from app.components.who import choose_who, who
+from db.models import User
+
+KEYS = {
+    "Alt+L": "Freeze a version",
+    "Alt+1 … Alt+5": "Choose the view of the library",
+    "Alt+N, Alt+P": "Open the next or the previous demonstration",
+    "Alt+E": "Export what is listed",
+    "?": "This sheet",
+}
+
+
+def masthead(person: User) -> None:
+    """The top of the page."""
+    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if {"reviewer", "admin"} & set(person.roles):
+            if st.button("Freeze a version", key="freeze", shortcut="Alt+L", icon=":material/ac_unit:"):
+                freeze_library(person)
+        else:
+            st.caption("Reviewers freeze versions.")
+        st.space("stretch")
+        keys_door(KEYS)
+        choose_who(person)
+
+
+def show_library(library: SelectedLibrary) -> None:
+    """The chosen view of the demonstrations."""
+    chosen = here("view") if here("view") in VIEWS else "demonstrations"
+    st.html(f'<h1 class="world">{plain_html(library.title)}</h1>')
+    with st.container(horizontal=True, gap="small", key="views"):
+        for number, (view, title) in enumerate(VIEWS.items(), 1):
+            st.button(
+                title,
+                key=f"view_{view}",
+                type="primary" if view == chosen else "secondary",
+                shortcut=f"Alt+{number}",
+                on_click=go_to_library_view,
+                args=(view,),
+            )
+    match chosen:
+        case "overview":
+            show_overview(library)
+        case "choose":
+            show_selection(library)
+        case "usage":
+            show_usage(library)
+        case "compare":
+            show_comparison(library)
+        case _:
+            show_demonstrations(library)
+
+
+person = who()
+masthead(person)
+left, right = st.columns([1, 3.8], gap="medium")
+with left, st.container(key="list"):
+    library = choose_library()
+with right:
+    show_library(library)
