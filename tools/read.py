@@ -32,7 +32,7 @@ def read(
     found: Article | Page
     if _ADDRESS.fullmatch(title.strip()):
         found = web_of(context.world, "read").fetch(title)
-        known = {"title": found.title, "entity": None, "address": found.address}
+        known = {"title": found.title, "entity": None, "address": found.address, "date": found.date}
     else:
         found = text_of(context.world, "read").article(title)
         known = {"title": found.title, "entity": found.entity}
@@ -90,7 +90,8 @@ def _shown(found: Article | Page, best: Sequence[tuple[int, float]]) -> str:
         return f"{found.title} is empty."
     lines = [f"[{place + 1}] {_cut(found.sentences[place])}" for place, _ in best]
     left = len(found.sentences) - len(best)
-    return "\n".join([f"{found.title}:", *lines, *([f"... {left} more sentences"] if left else [])])
+    title = f"{found.title} ({found.date})" if found.date else found.title
+    return "\n".join([f"{title}:", *lines, *([f"... {left} more sentences"] if left else [])])
 
 
 def _cut(sentence: str) -> str:

@@ -53,6 +53,8 @@ class Article:
     entity: str | None = None
     sections: tuple[tuple[str, int], ...] = ()
     """Headings, each with the place of its first sentence; what stands before the first one introduces the article."""
+    date: str | None = None
+    """The day on which it was written, as 2024-10-20; None where it is not told."""
 
     @property
     def text(self) -> str:
@@ -67,6 +69,8 @@ class Page:
     address: str
     title: str
     sentences: tuple[str, ...]
+    date: str | None = None
+    """The day on which it was written, as 2024-10-20; None where it is not told."""
 
     @property
     def text(self) -> str:
@@ -83,6 +87,7 @@ class PageHit:
     address: str
     score: float = 0.0
     relaxed: bool = False
+    date: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("entity", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("sentences", stored=True)
     builder.add_bytes_field("sections", stored=True)
+    builder.add_text_field("date", stored=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
 
@@ -57,6 +58,8 @@ class TextWriter:
         document.add_bytes("sentences", json.dumps(article.sentences, ensure_ascii=False).encode())
         if article.sections:
             document.add_bytes("sections", json.dumps(article.sections, ensure_ascii=False).encode())
+        if article.date is not None:
+            document.add_text("date", article.date)
         with writing(self._folder):
             self._writer.add_document(document)
 
@@ -144,6 +147,7 @@ class EmbeddedText:
             tuple(sentences),
             document.get_first("entity"),
             tuple((heading, place) for heading, place in sections),
+            document.get_first("date"),
         )
 
     def _hit(self, address: tantivy.DocAddress, score: float, telling: frozenset[str], *, relaxed: bool) -> Hit:

@@ -15,7 +15,7 @@ class WebWriter:
     def add(self, page: Page) -> None:
         """Add one page."""
         # What an article is about is looked up as it stands, and so is the address of a page.
-        self._writer.add(Article(page.title, page.sentences, page.address))
+        self._writer.add(Article(page.title, page.sentences, page.address, date=page.date))
 
     def close(self) -> None:
         """Finish the index on disk."""
@@ -33,13 +33,14 @@ class EmbeddedWeb:
 
     def search(self, query: str, k: int) -> list[PageHit]:
         """The k best pages: those with every word first, then, marked relaxed, those with the most telling ones."""
-        return [
-            PageHit(hit.title, hit.snippet, hit.entity or "", hit.score, hit.relaxed)
-            for hit in self._pages.search(query, k)
-        ]
+        hits = []
+        for hit in self._pages.search(query, k):
+            address = hit.entity or ""
+            hits.append(PageHit(hit.title, hit.snippet, address, hit.score, hit.relaxed, self.fetch(address).date))
+        return hits
 
     def fetch(self, address: str) -> Page:
         """The page at that address; NotFound when there is none."""
         for page in self._pages.articles_of(address.strip()):
-            return Page(address.strip(), page.title, page.sentences)
+            return Page(address.strip(), page.title, page.sentences, page.date)
         raise NotFound(f"There is no page at {address!r}; take the address from a search.")

@@ -64,6 +64,7 @@ def _article(data: View) -> View:
         "title": data["title"],
         "entity": data.get("entity"),
         "address": data.get("address"),
+        "date": data.get("date"),
         "best": [sentence for sentence in sentences if sentence["best"]],
         "rest": sentences if len(sentences) > len(best) else [],
         "count": len(sentences),

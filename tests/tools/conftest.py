@@ -18,7 +18,12 @@ from worlds.web import EmbeddedWeb, WebWriter
 
 HERE = Path(__file__).parent
 PAGES = (
-    Page("https://gullhaven.example/news/3", "Storm over the harbour", ("The storm sank two barges.", "Ada saw it.")),
+    Page(
+        "https://gullhaven.example/news/3",
+        "Storm over the harbour",
+        ("The storm sank two barges.", "Ada saw it."),
+        "2003-11-09",
+    ),
     Page("https://fans.example/reed", "All about Ada Reed", ("Ada Reed has flown kites since 1990.", "She wins.")),
     Page("https://fans.example/long", "Notes", tuple(f"Line {n} tells nothing." for n in range(5))),
 )

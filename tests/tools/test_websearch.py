@@ -14,13 +14,26 @@ def test_a_page_is_found_with_its_address_and_read_by_it(webbed: World) -> None:
     found = tool("websearch").call(context, {"query": "Ada Reed kites"}).observation
     assert found is not None
     first = found.data["pages"][0]
-    assert set(first) == {"title", "address", "snippet", "relaxed"}
+    assert set(first) == {"title", "address", "date", "snippet", "relaxed"}
     assert found.text.splitlines()[0] == f"1. All about Ada Reed <{first['address']}>: {first['snippet']}"
     page = tool("read").call(context, {"title": first["address"], "question": "Since when?"}).observation
     assert page is not None
     assert (page.data["title"], page.data["address"], page.data["entity"]) == (PAGES[1].title, PAGES[1].address, None)
     assert page.data["sentences"] == list(PAGES[1].sentences)
     assert page.text == "All about Ada Reed:\n[1] Ada Reed has flown kites since 1990.\n[2] She wins."
+
+
+def test_the_day_on_which_a_page_was_written_is_told_before_and_when_it_is_read(webbed: World) -> None:
+    context = Context(webbed, must_not_encode)
+    found = tool("websearch").call(context, {"query": "storm barges"}).observation
+    assert found is not None
+    assert found.data["pages"][0]["date"] == "2003-11-09"
+    assert found.text.startswith("1. Storm over the harbour (2003-11-09) <https://")
+    asked = {"title": PAGES[0].address, "question": "What sank?"}
+    read = tool("read").call(context, asked).observation
+    assert read is not None
+    assert read.data["date"] == "2003-11-09"
+    assert read.text.startswith("Storm over the harbour (2003-11-09):")
 
 
 def test_articles_are_still_read_by_their_titles(webbed: World) -> None:

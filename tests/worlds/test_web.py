@@ -9,7 +9,7 @@ from worlds.source import NotFound, Page
 from worlds.web import EmbeddedWeb, WebWriter
 
 PAGES = (
-    Page("https://quay.example/news/1", "Harbour news", ("Ada Reed mended the crane.", "It rained.")),
+    Page("https://quay.example/news/1", "Harbour news", ("Ada Reed mended the crane.", "It rained."), "1999-05-02"),
     Page("https://quay.example/news/2", "Harbour news", ("Otto Reed sold his boat.",)),
     Page("https://isle.example/people", "People of the isle", ("Ada Reed works as a glazier.", "So does nobody else.")),
 )
@@ -37,6 +37,11 @@ def test_a_search_gives_addresses_that_can_be_fetched(web: EmbeddedWeb):
     )
     assert {hit.address for hit in others} == {PAGES[0].address, PAGES[1].address}
     assert web.search("zeppelin", 3) == []
+
+
+def test_a_hit_tells_when_the_page_was_written_if_that_is_known(web: EmbeddedWeb):
+    dates = {hit.address: hit.date for hit in web.search("Ada Reed", 3)}
+    assert (dates[PAGES[0].address], dates[PAGES[2].address]) == ("1999-05-02", None)
 
 
 def test_an_address_that_is_not_there_is_told(web: EmbeddedWeb):

@@ -104,7 +104,8 @@ def _page(
     site, number = place
     slug = _OTHER.sub("-", title.lower()).strip("-")
     written = f"This page was written on {_spoken(day)}."
-    page = Page(f"https://{site}.example/{slug}/{number}", title, (*sentences, written))
+    said = (*sentences, written)
+    page = Page(f"https://{site}.example/{slug}/{number}", title, said, date.fromordinal(day).isoformat())
     return MarkedPage(f"{site}-{number}", page, day, marks)
 
 

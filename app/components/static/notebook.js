@@ -47,11 +47,12 @@ function drawer(data, act) {
       v.note && el("p", { className: "note" }, v.note),
       el("ul", { className: "hits" }, v.pages.map((p) => el("li", {},
         el("strong", {}, p.title), " ",
+        p.date && el("span", { className: "description" }, p.date + " "),
         el("span", { className: "id" }, value(step, p.address, "address", { pointer: p.pointer + "/address" })),
         el("span", { className: "snippet" }, p.snippet)))),
     ],
     article: (step, v) => [
-      el("div", {}, v.address ? [el("strong", {}, v.title), " ", value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
+      el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
       v.best.map((s) => el("p", { className: "sentence" }, el("span", { className: "place", title: "sentence" }, String(s.place + 1)), el("mark", {}, sentence(step, s)))),
       v.rest.length ? el("details", {}, el("summary", {}, `The whole ${v.address ? "page" : "article"}, ${v.count} sentences`),
         el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
