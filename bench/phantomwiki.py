@@ -2,13 +2,14 @@
 
 import csv
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from worlds.generator.blocks import UNIVERSE
 from worlds.phantomwiki.instance import import_instance
 from worlds.questions.evaluate import Evaluation
+from worlds.questions.expressions import Expression
 from worlds.questions.question_file import question_rows
 from worlds.universe.universe import Universe
 from worlds.verification.answers import expression_of
@@ -16,6 +17,7 @@ from worlds.verification.check import Check
 from worlds.verification.verify import verify
 
 _CHECKS = ("answers", "answers of queries", "relation cells")
+_RUNS = 5
 _PEER = "phantom-wiki 1.0.3"
 
 
@@ -44,13 +46,7 @@ def _equal(instance: str, check: Check) -> dict[str, Any]:
 
 def _answering(world: Path, instance: Path) -> dict[str, Any]:
     expressions = [expression_of(row) for row in question_rows(world)]
-    # What is found out about the universe while it answers, such as who is whose child, is part of the work.
-    universe = Universe.load(world / UNIVERSE)
-    started = time.perf_counter()
-    evaluation = Evaluation(universe)
-    for expression in expressions:
-        evaluation.answer(expression)
-    seconds = time.perf_counter() - started
+    seconds = min(_seconds(world, expressions) for _ in range(_RUNS))
     with (instance / "timings.csv").open(encoding="utf-8") as stream:
         peer = float(next(csv.DictReader(stream))["questions_generate"])
     return {
@@ -61,5 +57,15 @@ def _answering(world: Path, instance: Path) -> dict[str, Any]:
         "peer": _PEER,
         "peer_value": round(peer, 1),
         "ratio": round(peer / seconds),
-        "note": "the peer draws the questions in the same step; its seconds are of its own timings.csv",
+        "note": "best of five; the peer draws the questions in the same step, its seconds are of its own timings.csv",
     }
+
+
+def _seconds(world: Path, expressions: Sequence[Expression]) -> float:
+    # What is found out about the universe while it answers, such as who is whose child, is part of the work.
+    universe = Universe.load(world / UNIVERSE)
+    started = time.perf_counter()
+    evaluation = Evaluation(universe)
+    for expression in expressions:
+        evaluation.answer(expression)
+    return time.perf_counter() - started
