@@ -18,7 +18,9 @@ from db.record import TraceRecord
 from tools.tool import Context
 from worlds.folder import WorldError
 from worlds.generator.blocks import TOLD, UNIVERSE
+from worlds.generator.build import PAGES
 from worlds.generator.items import Items
+from worlds.generator.marks import marks_by_address
 from worlds.generator.phrasings import manner
 from worlds.questions.expressions import Both, Count, Expression, Having, Only, People, from_json, is_chain
 from worlds.questions.names import Names
@@ -45,6 +47,7 @@ class GoldWorld:
             world=context.world.name,
             configuration={"generated": True, "hash": context.world.about.get("hash")},
         )
+        self.wrong = marks_by_address(folder / PAGES) or {}
         self._known: dict[int, Things] = {}
 
     def known(self, sources: int) -> Things:
@@ -161,7 +164,7 @@ class _Making:
         made: dict[int, Any] = {
             GRAPH: lambda told: Graph(attempt, told),
             TEXT: lambda told: Text(attempt, self._things, told.universe, manner(plain=self.world.plain)),
-            WEB: lambda told: Web(attempt, self._things, told.universe),
+            WEB: lambda told: Web(attempt, self._things, told.universe, self.world.wrong),
         }
         found = []
         for bit in _ORDER:

@@ -1,11 +1,13 @@
 """Looking an operation up on web pages: they are searched with its question, and read until they tell enough."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bench.gold import thoughts
 from bench.gold.attempt import Attempt
 from bench.gold.pairs import PLACES, Pairs, having, pairs
 from bench.gold.stated import Pages
+from worlds.generator.sites import NAMESAKE, OUT_OF_DATE
 from worlds.questions.evaluate import KIND_OF_FACT
 from worlds.questions.reasoning import Node
 from worlds.questions.things import Things
@@ -14,12 +16,17 @@ from worlds.universe.universe import Universe
 _WORDS = {**dict.fromkeys(("child", "daughter", "son"), "father mother"), **dict.fromkeys(PLACES, "town region")}
 """What pages speak of instead: they name the parent of a child and the towns of a region."""
 
+_WHY = {OUT_OF_DATE: "is out of date", NAMESAKE: "is about somebody else of that name"}
+
+Wrong = Mapping[str, Sequence[dict[str, Any]]]
+"""The marks of the pages by address, as pages.jsonl has them."""
+
 
 class Web:
-    """Searches and reads web pages in one attempt; `told` is what they tell."""
+    """Searches and reads web pages in one attempt; `told` is what they tell, `wrong` what is wrong on which page."""
 
-    def __init__(self, attempt: Attempt, things: Things, told: Universe) -> None:
-        self._attempt, self._things, self._told = attempt, things, told
+    def __init__(self, attempt: Attempt, things: Things, told: Universe, wrong: Wrong) -> None:
+        self._attempt, self._things, self._told, self._wrong = attempt, things, told, wrong
         self._pages = Pages(things)
 
     def forward(self, leaf: Node, heads: Sequence[int]) -> Pairs:
@@ -29,31 +36,43 @@ class Web:
             wanted = pairs(self._told, leaf.relation, [head])
             name = self._things.said(leaf.heads[0].kind, head)
             called = str(leaf.arguments[1])
-            queries = (f"{name} {_WORDS.get(called, called)}", name)
-            found |= self._looked_up(leaf, wanted, thoughts.asked_of(self._things, leaf, head), *queries)
+            queries = (thoughts.asked_of(self._things, leaf, head), f"{name} {_WORDS.get(called, called)}", name)
+            found |= self._looked_up(leaf, wanted, queries)
         return found
 
     def backward(self, leaf: Node, value: int) -> set[int]:
         """Everybody of whom a page tells that the fact is the value."""
         wanted = {(row, value) for row in having(self._told, leaf.relation, value)}
         said = self._things.said(KIND_OF_FACT[leaf.relation], value)
-        found = self._looked_up(leaf, wanted, thoughts.asked(self._things, leaf), said)
+        found = self._looked_up(leaf, wanted, (thoughts.asked(self._things, leaf), said))
         return {row for row, _ in found}
 
-    def _looked_up(self, leaf: Node, wanted: Pairs, question: str, *queries: str) -> Pairs:
-        """Search with the question and, where that leads to nothing more, with other words."""
+    def _looked_up(self, leaf: Node, wanted: Pairs, queries: Sequence[str]) -> Pairs:
+        """Search with the question, then with other words where that leads to nothing more, at last with what it is of."""
+        question, about = queries[0], queries[-1]
         found: Pairs = set()
-        for query in (question, *queries):
+        for query in queries:
             helpful = self._helpful(leaf, wanted - found, query, question)
-            if not helpful and query != queries[-1]:
+            if not helpful and query != about:
                 continue
-            self._attempt.act(f"{question} A web page may tell.", "websearch", query=query)
+            seen = self._attempt.act(f"{question} A web page may tell.", "websearch", query=query)
+            for page in seen["pages"]:
+                self._doubt(leaf, about, page, [page["snippet"]])
             for title, address in helpful:
                 read = self._attempt.act(f"The page {title} may tell it.", "read", title=address, question=question)
+                self._doubt(leaf, about, read, read["sentences"])
                 found |= self._stated(leaf, wanted, read["sentences"])
             if found == wanted:
                 return found
         return found
+
+    def _doubt(self, leaf: Node, about: str, page: dict[str, Any], sentences: Sequence[str]) -> None:
+        """Note what is said there of whom or what is looked for and is not true."""
+        for mark in self._wrong.get(page["address"], ()):
+            told = (mark["person"]["text"], (mark["stated"] or {}).get("text"))
+            if mark["fact"] == leaf.relation and about in told and mark["sentence"] in sentences:
+                why = _WHY[mark["why"]]
+                self._attempt.note(f"What {page['title']} ({page['date']}) says of {told[0]} {why}.")
 
     def _helpful(self, leaf: Node, wanted: Pairs, query: str, question: str) -> list[tuple[str, str]]:
         """The pages among those found that each tell something more; nobody would show others the rest."""

@@ -26,7 +26,9 @@ from tools.tool import Context
 from worlds.folder import WorldError
 from worlds.generator.build import generate_world
 from worlds.open import open_world
+from worlds.questions.expressions import Fact, Named, to_json
 from worlds.universe.options import Options
+from worlds.universe.universe import WEB
 
 OPTIONS = Options(people=150, seed=4, depth=4, per_template=1, collisions=0.1, split="text=50,graph=35,web=15")
 PROJECT = Project(name="gold", world="gold")
@@ -202,6 +204,22 @@ def test_demonstrations_are_short_and_of_every_kind(
     few = list(demonstrations(asked, world, PROJECT, 8))
     assert [record.question.text for record in few] == [record.question.text for record in every[:8]]
     assert len({record.question.kind for record in few}) >= 6
+
+
+def test_what_a_page_has_wrong_is_said_in_the_next_thought(world: GoldWorld) -> None:
+    told = world.known(WEB).universe
+    doubts = []
+    for mark in (mark for marks in world.wrong.values() for mark in marks if mark["fact"] in ("job", "hobby")):
+        kind, row = world.known(WEB).items.place(mark["person"]["entity"])
+        assert kind == "person"
+        if getattr(told, mark["fact"])[row] >= 0:
+            details = {"expression": to_json(Fact(mark["fact"], Named(row))), "needs": [["web"]]}
+            asked = QuestionRecord("What?", kind="what", gold_answers=[mark["true"]], details=details)
+            made = gold_trace(asked, world, PROJECT, 1)
+            thoughts = [*(step.thought for step in made.steps), str(made.trace.final_thought)]
+            doubts += [said for said in thoughts if f"says of {mark['person']['text']}" in said]
+    assert doubts
+    assert all("is out of date." in said or "is about somebody else of that name." in said for said in doubts)
 
 
 def test_a_question_that_does_not_say_what_it_asks_is_told(asked: list[QuestionRecord], world: GoldWorld) -> None:
