@@ -33,7 +33,7 @@ def _hits(data: View) -> View:
     hits = [{**hit, "pointer": f"/hits/{place}"} for place, hit in enumerate(data["hits"])]
     if not hits:
         return {"kind": "text", "text": "Nothing found. Try fewer words, or another name."}
-    relaxed = any(hit.get("relaxed") for hit in hits)
+    relaxed = all(hit.get("relaxed") for hit in hits)
     return {
         "kind": "hits",
         "hits": hits,
@@ -45,7 +45,7 @@ def _pages(data: View) -> View:
     pages = [{**page, "pointer": f"/pages/{place}"} for place, page in enumerate(data["pages"])]
     if not pages:
         return {"kind": "text", "text": "Nothing found. Try fewer words, or another name."}
-    relaxed = any(page.get("relaxed") for page in pages)
+    relaxed = all(page.get("relaxed") for page in pages)
     return {
         "kind": "pages",
         "pages": pages,

@@ -9,6 +9,12 @@ def test_hits_keep_their_place_in_the_data():
     assert "some" in view["note"]
 
 
+def test_that_no_article_has_all_words_is_said_only_where_it_is_so():
+    hits = [{"title": name, "snippet": "s", "entity": None, "relaxed": name == "B"} for name in "AB"]
+    assert view_of(step_with({"hits": hits}))["note"] is None
+    assert view_of(step_with({"hits": hits[1:]}))["note"] == "No article has all of the words; these have some."
+
+
 def test_pages_keep_their_address_and_their_place_in_the_data():
     page = {"title": "A", "address": "https://a.example/1", "snippet": "s", "relaxed": False}
     view = view_of(step_with({"pages": [page]}))
