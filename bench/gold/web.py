@@ -48,7 +48,7 @@ class Web:
         return {row for row, _ in found}
 
     def _looked_up(self, leaf: Node, wanted: Pairs, queries: Sequence[str]) -> Pairs:
-        """Search with the question, then with other words where it leads to nothing more, at last with what it is of."""
+        """Search with the question, then with other words while something is missing; the last say what it is of."""
         question, about = queries[0], queries[-1]
         found: Pairs = set()
         for query in queries:
