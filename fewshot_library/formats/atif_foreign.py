@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from fewshot_library.formats.chat import Call, Message
 from fewshot_library.formats.chat_record import Chat
-from fewshot_library.formats.contents import Open, said
+from fewshot_library.formats.contents import Open, beside_calls, said
 from fewshot_library.formats.documents import moment
 
 
@@ -73,10 +73,10 @@ def _messages(step: TrajectoryStep) -> Iterator[Message]:
     content = said(step.message, place)
     reasoning = "\n\n".join(part for part in (step.reasoning_content, content.reasoning) if part)
     at = moment(step.timestamp, place) if step.timestamp is not None else None
-    rest = step.rest | ({"extra": step.extra} if step.extra else {})
+    rest = (
+        step.rest | content.rest | beside_calls(step.tool_calls or []) | ({"extra": step.extra} if step.extra else {})
+    )
     calls = [Call(call.tool_call_id, call.function_name, call.arguments) for call in step.tool_calls or []]
-    if any(extras := [call.rest for call in step.tool_calls or []]):
-        rest["tool_calls"] = extras
     role = "assistant" if step.source == "agent" else step.source
     yield Message(role, content.text, reasoning, calls, at=at, rest=rest)
     for result in step.observation.results if step.observation else []:
@@ -88,9 +88,9 @@ def _answer(result: Result, place: str, calls: list[Call], at: Any) -> Message:
     rating = extra.get("rating")
     # A rating of another scale is remembered, and no rating here.
     sound = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
-    rest = result.rest | ({"extra": extra} if extra else {})
-    text = said(result.content, f"{place}, its observation").text
+    content = said(result.content, f"{place}, its observation")
+    rest = result.rest | content.rest | ({"extra": extra} if extra else {})
     call_id = result.source_call_id or (calls[0].id if len(calls) == 1 else None)
     if call_id is None:
-        return Message("environment", text, at=at, rest=rest)
-    return Message("tool", text, call_id=call_id, at=at, rating=rating if sound else None, rest=rest)
+        return Message("environment", content.text, at=at, rest=rest)
+    return Message("tool", content.text, call_id=call_id, at=at, rating=rating if sound else None, rest=rest)

@@ -44,22 +44,16 @@ class Chat:
 
 def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
     """The trace that the chat tells, after remarks on what is odd about it; Malformed says why it tells none."""
-    asked = next((place for place, each in enumerate(chat.messages) if each.role == "user"), None)
-    if asked is None:
-        raise Malformed("nobody asks anything: it has no message of a user")
-    before, question_message, after = chat.messages[:asked], chat.messages[asked], chat.messages[asked + 1 :]
-    if any(each.role != "system" for each in before):
-        raise Malformed(f"message {asked}, before the question, is {before[-1].role}'s")
+    before, asked, after = _opened(chat)
     rest = chat.rest | ({"error": chat.error} if chat.error else {})
-    if before:
-        rest["system"] = [each.content for each in before]
+    rest |= {"system": [each.content for each in before]} if before else {}
     name = chat.project or f"{origin.file} ({origin.format})"
     project = Project(id=uuid5(KEYS, name), name=name, world=WORLD, created_at=MOMENT)
     question = Question(
-        id=uuid5(project.id, question_message.content),
+        id=uuid5(project.id, asked.content),
         project_id=project.id,
         position=1,
-        text=question_message.content,
+        text=asked.content,
         source_id=chat.source_id,
         gold_answers=[{"text": answer, "entity": None} for answer in chat.gold],
         created_at=MOMENT,
@@ -72,16 +66,29 @@ def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
         started_at=chat.started_at,
         submitted_at=chat.finished_at or chat.started_at,
     )
-    turns = _Turns(trace.id, chat.started_at, first=asked + 2)
-    final = turns.take(after, answered=chat.answered)
-    _conclude(trace, final, chat)
+    turns = _Turns(trace.id, chat.started_at, first=len(before) + 2)
+    _conclude(trace, turns.take(after, answered=chat.answered), chat)
     beside = {str(place): each.rest for place, each in enumerate(chat.messages, start=1) if each.rest}
-    remembered = (
-        rest | ({"messages": beside} if beside else {}) | ({"together": turns.together} if turns.together else {})
-    )
-    trace.configuration = {"tools": chat.tools} | ({origin.format: remembered} if remembered else {})
+    rest |= {name: found for name, found in (("messages", beside), ("together", turns.together)) if found}
+    trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
     yield from (Remark(origin.place, remark) for remark in turns.remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
+
+
+def _opened(chat: Chat) -> tuple[list[Message], Message, list[Message]]:
+    """What stands before the question, the question, and what comes after it."""
+    for number, message in enumerate(chat.messages, start=1):
+        if message.calls and message.role != "assistant":
+            raise Malformed(f"message {number} calls a tool, though it is {message.role}'s")
+        if message.reasoning and message.role != "assistant":
+            message.rest["reasoning"] = message.reasoning
+    asked = next((place for place, each in enumerate(chat.messages) if each.role == "user"), None)
+    if asked is None:
+        raise Malformed("nobody asks anything: it has no message of a user")
+    before = chat.messages[:asked]
+    if any(each.role != "system" for each in before):
+        raise Malformed(f"message {asked}, before the question, is {before[-1].role}'s")
+    return before, chat.messages[asked], chat.messages[asked + 1 :]
 
 
 def _conclude(trace: Trace, final: Message | None, chat: Chat) -> None:

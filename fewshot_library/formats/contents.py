@@ -1,5 +1,6 @@
 """What a message from elsewhere says: a text, or a list of parts some of which are texts."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -22,30 +23,40 @@ class Open(BaseModel):
 
 
 class Said(NamedTuple):
-    """What is said, and what was thought before."""
+    """What is said, what was thought before, and what else the parts told."""
 
     text: str
     reasoning: str
+    rest: dict[str, Any]
+
+
+def beside_calls(calls: Iterable[Open]) -> dict[str, Any]:
+    """What the calls of a message told beside their names and arguments."""
+    found = [call.rest for call in calls]
+    return {"tool_calls": found} if any(found) else {}
 
 
 def said(content: Any, place: str) -> Said:
     """The texts of a message's content one after the other; Malformed where it holds something else."""
     if content is None or isinstance(content, str):
-        return Said(content or "", "")
+        return Said(content or "", "", {})
     if not isinstance(content, list):
         raise Malformed(f"{place} says something that is no text and no list of parts")
     texts: list[str] = []
     thoughts: list[str] = []
+    beside: list[dict[str, Any]] = []
     for part in content:
-        kind, value = _part(part)
+        kind, value, rest = _part(part)
         if not isinstance(value, str):
             raise Malformed(f"{place} has a part of the kind {kind!r}, which a trace cannot hold")
         (thoughts if kind in REASONINGS else texts).append(value)
-    return Said("".join(texts), "\n\n".join(thoughts))
+        beside.append(rest)
+    return Said("".join(texts), "\n\n".join(thoughts), {"parts": beside} if any(beside) else {})
 
 
-def _part(part: Any) -> tuple[str, Any]:
+def _part(part: Any) -> tuple[str, Any, dict[str, Any]]:
     if not isinstance(part, dict):
-        return "text", part
+        return "text", part, {}
     kind = str(part.get("type"))
-    return kind, part.get(TEXTS.get(kind) or REASONINGS.get(kind) or "")
+    name = TEXTS.get(kind) or REASONINGS.get(kind) or ""
+    return kind, part.get(name), {key: value for key, value in part.items() if key not in ("type", name) and value}

@@ -9,6 +9,8 @@ from typing import Any, TextIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from db.bulk import values as fields
+from db.record import TraceRecord
 from db.types import UnstorableText, check_storable
 from fewshot_library.formats.format import FormatError, Found, Refused, opened_text
 
@@ -57,7 +59,12 @@ def taken(raw: Any, take: Take, origin: Origin) -> Iterator[Found]:
             raise raw
         _check_storable(raw)
         # All of a record or nothing: what is wrong at its end must not leave its beginning.
-        yield from list(take(raw, origin))
+        found = list(take(raw, origin))
+        for record in found:
+            if isinstance(record, TraceRecord):
+                # What was JSON text within a text is known only now.
+                _check_storable([fields(noun) for noun in (record.question, record.trace, *record.steps)])
+        yield from found
     except (Malformed, UnstorableText) as wrong:
         yield Refused(origin.place, str(wrong))
     except RecursionError:
@@ -78,11 +85,24 @@ def values(path: Path) -> Iterator[tuple[str, Any]]:
             if rest and not isinstance(_loaded(first), Malformed):
                 yield from _lines(stream)
             else:
-                yield "", json.load(stream, parse_constant=_no_number)
+                yield from _whole(stream)
     except json.JSONDecodeError as wrong:
         raise FormatError(f"{path}, line {wrong.lineno}: no JSON ({wrong.msg})") from wrong
     except (ValueError, RecursionError) as wrong:
         raise FormatError(f"{path}: no JSON in UTF-8 ({wrong})") from wrong
+
+
+def _whole(stream: TextIO) -> Iterator[tuple[str, Any]]:
+    text = stream.read()
+    try:
+        yield "", json.loads(text, parse_constant=_no_number)
+    except json.JSONDecodeError:
+        later = [line for line in text.split("\n")[1:] if line.strip()]
+        if not later or isinstance(_loaded(later[0]), Malformed):
+            raise
+        # The first of many lines is broken, and no reason to refuse the others.
+        stream.seek(0)
+        yield from _lines(stream)
 
 
 def _lines(stream: TextIO) -> Iterator[tuple[str, Any]]:
@@ -107,7 +127,7 @@ def _check_storable(value: Any) -> None:
     if isinstance(value, str):
         check_storable(value)
     elif isinstance(value, float) and value - value != 0:
-        raise Malformed("it has a number that is too large")
+        raise Malformed(f"it has the number {value}, which JSON does not know")
     elif isinstance(value, list):
         for inner in value:
             _check_storable(inner)

@@ -16,7 +16,7 @@ from fewshot_library.formats.format import Format, Found
 from fewshot_library.formats.lines import as_lines
 
 _KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d+)")
-FINISH = "finish"
+FINISH, DONE = "finish", "Completed."
 KINDS: dict[str, Any] = {"thought": str | None, "tool_name": str | None, "tool_args": dict | None}
 
 
@@ -38,7 +38,7 @@ def _tell(record: TraceRecord, _: Export) -> tuple[dict[str, Any], list[str]]:
     trace, last = record.trace, len(record.steps)
     if trace.final_answer is not None or trace.final_thought:
         trajectory |= {f"thought_{last}": trace.final_thought or "", f"tool_name_{last}": FINISH}
-        trajectory |= {f"tool_args_{last}": {}, f"observation_{last}": "Completed."}
+        trajectory |= {f"tool_args_{last}": {}, f"observation_{last}": DONE}
     blurred = [what for what in unclear(record) if "error" in what]
     blurred += [f"that a step called its own {FINISH}" for step in record.steps[-1:] if step.tool == FINISH]
     if trace.final_thought and trace.final_answer is None:
@@ -56,8 +56,8 @@ def _take(raw: Any, origin: Origin) -> Iterator[Found]:
         messages += _messages(turn, number)
     thoughts = [part for part in (finish.get("thought"), example.reasoning) if part]
     rest = dict(example.rest)
-    if finish.get("tool_args"):
-        rest["finish"] = finish["tool_args"]
+    if finish.get("tool_args") or finish.get("observation") not in (None, DONE):
+        rest["finish"] = {name: finish.get(name) for name in ("tool_args", "observation")}
     if example.answer is not None:
         messages.append(Message("assistant", example.answer, "\n\n".join(thoughts)))
     elif thoughts:

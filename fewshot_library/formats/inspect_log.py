@@ -8,7 +8,7 @@ from uuid import uuid5
 from db.models import Run
 from fewshot_library.formats.chat import Call, Message
 from fewshot_library.formats.chat_record import WORLD, Chat, record_from
-from fewshot_library.formats.contents import Open, said
+from fewshot_library.formats.contents import Open, beside_calls, said
 from fewshot_library.formats.documents import Malformed, Origin, documents_reader, moment, shaped, taken
 from fewshot_library.formats.format import Format, FormatError, Found, Remark
 from fewshot_library.formats.humaniq_record import KEYS, MOMENT
@@ -101,6 +101,8 @@ def _sample(raw: Any, log: _Log, run: Run, origin: Origin) -> Iterator[Found]:
         project=f"{log.eval.task} (inspect)",
     )
     chat.rest |= {"epoch": sample.epoch} | ({} if isinstance(sample.input, str) else {"input": sample.input})
+    if sample.error:
+        chat.rest["failure"] = sample.error
     if passed:
         yield Remark(origin.place, f"its {', '.join(passed)} were left out; the messages tell the trace")
     yield from record_from(chat, origin)
@@ -112,7 +114,7 @@ def _message(raw: _Message, number: int) -> Message:
     content = said(raw.content, f"message {number}")
     message = Message(raw.role, content.text, content.reasoning, call_id=raw.tool_call_id, name=raw.function)
     message.calls = [Call(call.id, call.function, call.arguments) for call in raw.tool_calls or []]
-    message.rest = dict(raw.rest)
+    message.rest = raw.rest | content.rest | beside_calls(raw.tool_calls or [])
     if raw.error is not None:
         message.failed, message.rest["error"] = True, raw.error
         message.content = content.text or str(raw.error.get("message", ""))

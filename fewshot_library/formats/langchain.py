@@ -6,7 +6,7 @@ from typing import Any
 from db.record import TraceRecord
 from fewshot_library.formats.chat import ERROR, KEPT, Call, Message, chat_of, unclear
 from fewshot_library.formats.chat_record import Chat, record_from
-from fewshot_library.formats.contents import Open, said
+from fewshot_library.formats.contents import Open, beside_calls, said
 from fewshot_library.formats.documents import Malformed, Origin, documents_reader, shaped
 from fewshot_library.formats.dropped import dropped
 from fewshot_library.formats.export import Export
@@ -71,15 +71,18 @@ def _message(raw: Any, number: int) -> Message:
         raise Malformed(f"{place}: {wrong}") from wrong
     if kind not in ROLES:
         raise Malformed(f"{place} is of the kind {kind!r}, which is none of {', '.join(ROLES)}")
-    content = said(_without_calls(data.content), place)
+    content = said(_without_calls(data.content) if data.tool_calls else data.content, place)
     keeps = isinstance(data.artifact, dict)
-    rest = data.rest if keeps or data.artifact is None else data.rest | {"artifact": data.artifact}
+    rest = data.rest | content.rest | beside_calls(data.tool_calls or [])
+    if data.artifact is not None and not keeps:
+        rest["artifact"] = data.artifact
     return Message(
         ROLES[kind],
         content.text,
         content.reasoning,
         calls=[
-            Call(call.id or f"{number}.{place}", call.name, call.args) for place, call in _numbered(data.tool_calls)
+            Call(call.id or f"{number}.{nth}", call.name, call.args)
+            for nth, call in enumerate(data.tool_calls or [], start=1)
         ],
         call_id=data.tool_call_id,
         name=data.name,
@@ -87,10 +90,6 @@ def _message(raw: Any, number: int) -> Message:
         data=data.artifact if keeps else None,
         rest=rest,
     )
-
-
-def _numbered(calls: list[_Call] | None) -> Iterator[tuple[int, _Call]]:
-    return iter(enumerate(calls or [], start=1))
 
 
 def _kind_and_data(raw: Any) -> tuple[str, _Data]:

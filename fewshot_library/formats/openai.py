@@ -7,7 +7,7 @@ from typing import Any
 from db.record import TraceRecord
 from fewshot_library.formats.chat import KEPT, Call, Message, chat_of, in_json, unclear
 from fewshot_library.formats.chat_record import Chat, record_from
-from fewshot_library.formats.contents import Open, said
+from fewshot_library.formats.contents import Open, beside_calls, said
 from fewshot_library.formats.documents import Malformed, Origin, documents_reader, shaped
 from fewshot_library.formats.dropped import dropped
 from fewshot_library.formats.export import Export
@@ -59,7 +59,10 @@ def message_of(raw: ChatMessage, number: int) -> Message:
         raise Malformed(f"message {number} has the role {raw.role!r}, which is none of system, user, assistant, tool")
     content = said(raw.content, f"message {number}")
     reasoning = "\n\n".join(part for part in (raw.reasoning_content, content.reasoning) if part)
-    message = Message(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name, rest=raw.rest)
+    message = Message(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name)
+    message.rest = raw.rest | content.rest | beside_calls(raw.tool_calls or [])
+    if raw.name is not None and role != "tool":
+        message.rest["name"] = raw.name
     for place, call in enumerate(raw.tool_calls or [], start=1):
         message.calls.append(_call(call, f"message {number}, call {place}", f"{number}.{place}"))
     if raw.function_call is not None:
@@ -101,11 +104,9 @@ def plain(message: Message, *, arguments_as_text: bool = True) -> dict[str, Any]
 
 
 def _tell(record: TraceRecord, export: Export) -> tuple[dict[str, Any], list[str]]:
-    told = {
-        "messages": [plain(message) for message in chat_of(record)],
-        "tools": export.definitions(record),
-        "parallel_tool_calls": False,
-    }
+    told: dict[str, Any] = {"messages": [plain(message) for message in chat_of(record)]}
+    if tools := export.definitions(record):
+        told |= {"tools": tools, "parallel_tool_calls": False}
     return told, [*dropped(record, KEPT), *unclear(record)]
 
 

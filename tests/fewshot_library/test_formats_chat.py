@@ -126,12 +126,12 @@ def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
     chat = {
         "messages": [
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": [{"type": "text", "text": "who"}, {"type": "text", "text": "?"}]},
+            {"role": "user", "content": [{"type": "text", "text": "who", "seen": 1}, {"type": "text", "text": "?"}]},
             {"role": "assistant", "tool_calls": [call("a", {}), call("b", {"x": 1}, "c2")], "weight": 0},
             {"role": "tool", "tool_call_id": "c2", "content": "two"},
             {"role": "tool", "tool_call_id": "c1", "content": "one"},
             {"role": "assistant", "content": "Shall I go on?"},
-            {"role": "user", "content": "yes"},
+            {"role": "user", "content": "yes", "name": "eve"},
             {"role": "user", "content": "please"},
             {"role": "assistant", "content": "hm\n\nFinal Answer: Ada"},
         ],
@@ -155,7 +155,7 @@ def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
         "system": ["Be brief."],
         "metadata": {"split": "train"},
         "together": [[1, 2]],
-        "messages": {"3": {"weight": 0}},
+        "messages": {"2": {"parts": [{"seen": 1}, {}]}, "3": {"weight": 0}, "7": {"name": "eve"}},
     }
     assert list(record.faults()) == []
 
@@ -183,6 +183,11 @@ BROKEN = {
     },
     "message 2 says something that is no text": {"messages": [USER, {"role": "assistant", "content": 3}]},
     "its arguments are no JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
+    "message 1 calls a tool, though it is user's": {"messages": [{**USER, "tool_calls": [call("a", {})]}]},
+    "U+0000 at place 1": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": "y\x00"})]}]},
+    "it has the number nan": {
+        "messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": float("nan")})]}]
+    },
     "its arguments are no JSON (": {
         "messages": [USER, {"role": "assistant", "function_call": {"name": "a", "arguments": "{"}}]
     },
@@ -190,7 +195,7 @@ BROKEN = {
     "U+0000": {"messages": [{"role": "user", "content": "\x00"}]},
     "U+D83D": {"messages": [{"role": "user", "content": "q", "\ud83d": 1}]},
     "NaN is no number": {"messages": [USER], "x": float("nan")},
-    "too large": {"messages": [USER], "x": "1e999"},
+    "it has the number inf": {"messages": [USER], "x": "1e999"},
 }
 
 
@@ -205,6 +210,14 @@ def test_a_malformed_chat_is_refused_with_its_line_and_the_reason_and_the_others
     assert refused.place == "line 3"
     assert reason in refused.reason
     assert before.trace.final_answer == after.trace.final_answer == "a"
+
+
+def test_a_broken_first_line_is_no_reason_to_refuse_the_others(tmp_path):
+    good = json.dumps({"messages": [USER, {"role": "assistant", "content": "a"}]})
+    (tmp_path / "x.jsonl").write_text(f"{good[:-5]}\n{good}\n")
+    refused, record = read_traces(tmp_path / "x.jsonl")
+    assert (refused.place, record.trace.final_answer) == ("line 1", "a")
+    assert refused.reason.startswith("no JSON")
 
 
 @pytest.mark.parametrize(
