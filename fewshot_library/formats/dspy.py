@@ -1,4 +1,7 @@
-"""DSPy's examples with the trajectory of its ReAct: thought_0, tool_name_0, tool_args_0, observation_0, to finish."""
+"""DSPy's examples with the trajectory of its ReAct: thought_0, tool_name_0, tool_args_0, observation_0, to finish.
+
+DSPy loads a line of them with dspy.Example(**json.loads(line)).with_inputs("question").
+"""
 
 import json
 import re

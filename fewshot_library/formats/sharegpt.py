@@ -1,4 +1,8 @@
-"""ShareGPT with tools, as LLaMA-Factory takes it: sides take turns, a thought stands in the tags its templates know."""
+"""ShareGPT with tools, as LLaMA-Factory takes it: sides take turns, a thought stands in the tags its templates know.
+
+Its dataset_info.json names such a file with "formatting": "sharegpt" and the columns
+{"messages": "conversations", "system": "system", "tools": "tools"}.
+"""
 
 from typing import Any
 
