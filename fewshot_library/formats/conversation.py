@@ -33,6 +33,8 @@ class Told:
     use: ToolUse | None = None
     asked: str | None = None
     answered: str | None = None
+    concluded: str | None = None
+    """What an agent answered in the end, where its span tells that in words."""
     annotations: list[Any] = field(default_factory=list)
 
 
@@ -70,6 +72,10 @@ def _take(tell: Tell, spans: list[Span], origin: Origin) -> Iterator[Found]:
         raise Malformed("none of its spans tells what a model or a tool said")
     chat = _main(models) if models else Chat(_by_tools(told, uses))
     used = _filled(chat.messages, uses)
+    concluded = next((each.concluded for _, each in told if each.concluded), None)
+    if concluded is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
+        # An agent may answer by a tool, whose call is then the last that its model said.
+        chat.messages.append(Message("assistant", concluded))
     chat.tools = next((each.tools for each in models if each.tools), [])
     chat.rest = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
     if annotations := [annotation for _, each in told for annotation in each.annotations]:

@@ -1,4 +1,4 @@
-"""JSON from elsewhere: one record, a list of them, or one a line; a broken one is refused with its place."""
+"""JSON from elsewhere: one record, a list of them, or one after the other; a broken one is refused with its place."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -96,13 +96,26 @@ def _whole(stream: TextIO) -> Iterator[tuple[str, Any]]:
     text = stream.read()
     try:
         yield "", json.loads(text, parse_constant=_no_number)
-    except json.JSONDecodeError:
+    except json.JSONDecodeError as wrong:
+        if wrong.msg == "Extra data":
+            yield from _one_after_the_other(text)
+            return
         later = [line for line in text.split("\n")[1:] if line.strip()]
         if not later or isinstance(_loaded(later[0]), Malformed):
             raise
         # The first of many lines is broken, and no reason to refuse the others.
         stream.seek(0)
         yield from _lines(stream)
+
+
+def _one_after_the_other(text: str) -> Iterator[tuple[str, Any]]:
+    """The values of a text that holds several, each over as many lines as it likes, as consoles print them."""
+    decoder = json.JSONDecoder(parse_constant=_no_number)
+    number, end = 0, 0
+    while rest := text[end:].lstrip():
+        number, end = number + 1, len(text) - len(rest)
+        value, end = decoder.raw_decode(text, end)
+        yield f"record {number}, ", value
 
 
 def _lines(stream: TextIO) -> Iterator[tuple[str, Any]]:

@@ -32,8 +32,8 @@ def _tell(span: Span) -> Told:
         content = span.text("output.value")
         match parsed(content or ""):
             # LangChain's tools give a message of LangChain's, which knows its call.
-            case {"data": {"content": str(content), "tool_call_id": str(call_id)}}:
-                pass
+            case {"data": {"content": str(inner), "tool_call_id": str(known)}}:
+                content, call_id = inner, known
         told.use = ToolUse(Call(call_id, name, sound), content, _rating(annotations))
     return told
 

@@ -10,7 +10,7 @@ from fewshot_library.formats.format import Format
 from fewshot_library.formats.head import Head
 from fewshot_library.formats.spans import Span, parsed
 
-TOOL = "execute_tool"
+TOOL, AGENT = "execute_tool", "invoke_agent"
 
 
 def _tell(span: Span) -> Told:
@@ -19,11 +19,14 @@ def _tell(span: Span) -> Told:
     if name is not None and span.get("gen_ai.operation.name") in (TOOL, None):
         told.use = ToolUse(_call(span, name), _result(span.get("gen_ai.tool.call.result")))
         return told
-    told.before = [
-        *_system(span.listed("gen_ai.system_instructions")),
-        *_messages(span, "gen_ai.input.messages"),
-    ]
-    told.said = list(_messages(span, "gen_ai.output.messages"))
+    before = [*_system(span), *_messages(span, "gen_ai.input.messages")]
+    said = list(_messages(span, "gen_ai.output.messages"))
+    if span.get("gen_ai.operation.name") == AGENT:
+        # An agent's span tells the ends of what its model's spans tell whole.
+        told.asked = next((each.content for each in reversed(before) if each.role == "user"), None)
+        told.concluded = told.answered = said[-1].content if said and said[-1].content else None
+        return told
+    told.before, told.said = before, said
     told.tools = [_definition(each) for each in span.listed("gen_ai.tool.definitions") if isinstance(each, dict)]
     return told
 
@@ -49,14 +52,21 @@ def _definition(raw: dict[str, Any]) -> dict[str, Any]:
     return raw if "function" in raw else {"type": "function", "function": {k: v for k, v in raw.items() if k != "type"}}
 
 
-def _system(parts: list[Any]) -> Iterator[Message]:
+def _system(span: Span) -> Iterator[Message]:
+    parts = span.listed("gen_ai.system_instructions")
+    if not parts and (whole := span.text("gen_ai.system_instructions")):
+        parts = [{"content": whole}]
     texts = [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
     if texts:
         yield Message("system", "\n\n".join(texts))
 
 
 def _messages(span: Span, path: str) -> Iterator[Message]:
-    for number, raw in enumerate(span.listed(path)):
+    found = span.get(path)
+    single = parsed(found) if isinstance(found, str) else found
+    # Some agents tell a single message as it is, and not in a list.
+    listed = [single] if isinstance(single, dict) and "role" in single else span.listed(path)
+    for number, raw in enumerate(listed):
         place = f"{path}.{number}"
         if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
             raise Malformed(f"{place} has no role")

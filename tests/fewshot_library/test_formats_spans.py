@@ -236,6 +236,23 @@ def test_a_conversation_by_the_conventions_of_opentelemetry_is_one_trace(tmp_pat
     ]
 
 
+def test_an_agent_that_answers_by_a_tool_has_answered(tmp_path):
+    agent, first, tool, _ = conversation()
+    # As AgentScope writes it: one message alone, and instructions as a text; printed one after the other.
+    agent["attributes"] |= {
+        "gen_ai.input.messages": json.dumps(ASKED),
+        "gen_ai.output.messages": json.dumps(ANSWERED[0]),
+    }
+    first["attributes"]["gen_ai.system_instructions"] = "Be brief."
+    console = "\n".join(json.dumps(as_text(each), indent=4) for each in (agent, first, tool))
+    record = only_trace(found_in(tmp_path / "x.json", console))
+    assert told(record)[3] == "Missouri River"
+    assert [step.observation for step in record.steps] == ["Missouri"]
+    assert record.trace.configuration["opentelemetry"]["system"] == ["Be brief."]
+    record = only_trace(found_in(tmp_path / "x.json", "\n".join(json.dumps(as_text(each)) for each in (tool, agent))))
+    assert told(record)[::3] == ("Which river?", "Missouri River")
+
+
 def test_what_a_tools_span_knows_fills_in_what_the_messages_leave_open(tmp_path):
     first, tool = conversation()[1:3]
     tool["status"] = {"status_code": "ERROR"}
