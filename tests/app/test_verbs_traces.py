@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fewshot_library.formats import SHOWHOW
+from tests.fewshot_library.traces import export, fork_of, plain_trace
+
 EMPTY = {"added": 0, "same": 0, "differs": 0, "refused": [], "differing": [], "remarks": []}
 BIN = Path(sys.executable).with_name("showhow")
 
@@ -98,6 +101,16 @@ def test_traces_leave_with_their_tools_in_a_binary_format_and_in_one_that_loses_
         0,
         {"it was not forked from another trace"},
     )
+
+
+def test_a_fork_and_its_failed_parent_in_the_store_leave_as_a_pair(run, tmp_path):
+    parent = plain_trace()
+    parent.trace.status = "failed"
+    export(SHOWHOW, [parent, fork_of(parent, 1)], tmp_path / "own.jsonl")
+    assert run("traces", "import", tmp_path / "own.jsonl")[1].startswith("2 added")
+    assert run("traces", "export", tmp_path / "pairs.jsonl", "--format", "trl")[1].startswith("1 traces written")
+    (pair,) = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert (pair["chosen"][-1]["content"][-3:], pair["rejected"][-1]["content"]) == ("Eve", "Ada")
 
 
 def test_a_broken_file_leaves_nothing_and_says_where_it_is_broken(run, shared_data, tmp_path):
