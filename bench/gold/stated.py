@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from bench.gold.pairs import Pairs
 from worlds.generator.phrasings import Manner, web
 from worlds.questions.evaluate import KIND_OF_FACT
+from worlds.questions.names import spoken
 from worlds.questions.things import Things
 
 KINDS = {
@@ -67,7 +68,9 @@ class Pages:
             told = "mother" if self._things.universe.female[parent] else "father"
             yield from self._formatted(told, child, self._person(parent))
         elif kind != "person":
-            yield from self._formatted(relation, head, self._things.said(kind, value))
+            # Pages write days in words also where articles write digits.
+            said = spoken(value) if kind == "day" else self._things.said(kind, value)
+            yield from self._formatted(relation, head, said)
 
     def _formatted(self, kind: str, person: int, value: str) -> Iterator[str]:
         for then in (False, True):

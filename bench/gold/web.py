@@ -13,8 +13,15 @@ from worlds.questions.reasoning import Node
 from worlds.questions.things import Things
 from worlds.universe.universe import Universe
 
-_WORDS = {**dict.fromkeys(("child", "daughter", "son"), "father mother"), **dict.fromkeys(PLACES, "town region")}
-"""What pages speak of instead: they name the parent of a child and the towns of a region."""
+_WORDS = {
+    **dict.fromkeys(("child", "daughter", "son"), "father mother"),
+    **dict.fromkeys(PLACES, "town region"),
+    **dict.fromkeys(("birth", "death", "wedding"), "Courier notices"),
+    "residence": "residents settled residence",
+    "job": "register of trades became",
+    "hobby": "fans took up",
+}
+"""What pages speak of instead: they name the parent of a child, the towns of a region, the people of a trade."""
 
 _WHY = {OUT_OF_DATE: "is out of date", NAMESAKE: "is about somebody else of that name"}
 
@@ -35,9 +42,9 @@ class Web:
         for head in heads:
             wanted = pairs(self._told, leaf.relation, [head])
             name = self._things.said(leaf.heads[0].kind, head)
-            called = str(leaf.arguments[1])
-            queries = (thoughts.asked_of(self._things, leaf, head), f"{name} {_WORDS.get(called, called)}", name)
-            found |= self._looked_up(leaf, wanted, queries)
+            words = (thoughts.sought(leaf), _WORDS.get(leaf.relation, ""))
+            others = [f"{name} {word}" for word in words if word]
+            found |= self._looked_up(leaf, wanted, (thoughts.asked_of(self._things, leaf, head), *others, name))
         return found
 
     def backward(self, leaf: Node, value: int) -> set[int]:
