@@ -7,7 +7,12 @@ from app.components.plain import plain_html
 from fewshot_library.dpp import Pick
 from fewshot_library.library import Chosen, OpenLibrary
 
-NEAR = ((0.95, "asks the same"), (0.7, "asks nearly the same"), (0.45, "is about related things"), (0.2, "is far off"))
+NEAR = (
+    (0.95, "asks the same"),
+    (0.7, "asks nearly the same"),
+    (0.4, "is about related things"),
+    (0.2, "is loosely related"),
+)
 NEW = (
     (0.9, "does something quite different from the picks before it"),
     (0.6, "does much that the picks before it do not"),

@@ -1,0 +1,174 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.librarian import Librarian
+from tests.browser.server import Showhow
+
+pytestmark = pytest.mark.xdist_group("browser")
+MARKUP = "<b>bold</b> **stars** $x^2$ <img src=x onerror=\"document.title='broken'\">"
+HOSTILE = "mark <b>up** $x^2$"
+ASKED = "Which mountain is the highest one in Alaska?"
+PROJECT = "HumanIQ Mintaka"
+
+
+@pytest.fixture(scope="module")
+def home(real: Showhow, shared_data: Path) -> Showhow:
+    """The server with the published demonstrations, a version of those for Mintaka, and one of a hostile trace."""
+    published = shared_data / "humaniq"
+    for name in ("mintaka", "compmix"):
+        real.run("traces", "import", str(published / f"{name}.json"))
+    real.run("library", "freeze", "mintaka", "--project", PROJECT, "--licence", "CC BY 4.0")
+    record = json.loads((published / "mintaka.json").read_text(encoding="utf-8"))[0]
+    hostile = real.home / "hostile_traces.json"
+    hostile.write_text(json.dumps([record | {"Question": MARKUP, "Dataset": HOSTILE}]), encoding="utf-8")
+    real.run("traces", "import", str(hostile))
+    real.run("library", "freeze", HOSTILE, "--project", f"HumanIQ {HOSTILE}", "--note", MARKUP)
+    return real
+
+
+def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showhow, tmp_path: Path):
+    ida = Librarian(page, home.url, "ida")
+    ida.look("mintaka")
+    expect(page.locator("h1")).to_have_text("mintaka, version 1")
+    expect(page.get_by_text("1 of 20", exact=True)).to_be_visible()
+    first = page.locator("h2.question").text_content() or ""
+    ida.press("Alt+n")
+    expect(page.get_by_text("2 of 20", exact=True)).to_be_visible()
+    expect(page.locator("h2.question")).not_to_have_text(first)
+    for _ in range(11):
+        ida.press("Alt+n")
+    # The page of the list turns with the keys, both ways.
+    expect(page.get_by_text("13 of 20", exact=True)).to_be_visible()
+    ida.press("Alt+p")
+    expect(page.get_by_text("12 of 20", exact=True)).to_be_visible()
+    ida.fill("Question has", "ALASKA tallest")
+    expect(page.get_by_text("1 of 1", exact=True)).to_be_visible()
+    expect(page.locator("h2.question")).to_have_text("What is the tallest mountain in alaska?")
+    expect(page.locator("li.step").first).to_contain_text("wikisearch")
+    ida.press("Alt+e")
+    expect(ida.dialog).to_contain_text("1 demonstrations of mintaka, version 1")
+    ida.take("Format", "openai")
+    expect(ida.dialog).to_contain_text("What this format cannot keep:")
+    with page.expect_download() as download:
+        ida.dialog.get_by_role("button", name="Download 1 traces").click()
+    file = tmp_path / "by_verb.jsonl"
+    home.run("library", "export", str(file), "--library", "mintaka", "--text", "alaska tallest", "--format", "openai")
+    assert download.value.path().read_bytes() == file.read_bytes()
+
+
+def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow):
+    questions = home.home / "held_out.jsonl"
+    asked = {"question": "What is the tallest mountain in Alaska", "answer": "Denali", "split": "held-out"}
+    questions.write_text(json.dumps(asked), encoding="utf-8")
+    home.run("questions", "import", str(questions), "--project", "Held out", "--world", "real")
+    joe = Librarian(page, home.url, "joe")
+    joe.look()
+    joe.press("Alt+l")
+    joe.fill("Name", "peaks")
+    joe.take("Project", PROJECT)
+    joe.fill("Split whose questions must stay out", "held-out")
+    expect(joe.dialog).to_contain_text(re.compile(r"20 of \d+ approved traces fit"))
+    joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
+    alert = joe.dialog.get_by_role("alert")
+    expect(alert).to_contain_text("1 demonstrations give away questions of the split 'held-out'", timeout=60_000)
+    assert joe.rows("What is given away") == [["What is the tallest mountain in alaska?", asked["question"], "1.000"]]
+    assert "peaks" not in {each["name"] for each in json.loads(home.run("library", "list", "--json"))}
+    joe.dialog.get_by_text("Freeze although it gives away").click()
+    joe.settle()
+    joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
+    expect(page.locator("h1")).to_have_text("peaks, version 1", timeout=60_000)
+    expect(page.get_by_role("region", name="The card of this version")).to_contain_text("of a test split")
+    shown = json.loads(home.run("library", "show", "peaks", "--json"))
+    assert (shown["card"]["by"], len(shown["demonstrations"])) == ("joe", 20)
+    # Without the one that leaks there is nothing to force, and the next version tells what went.
+    joe.press("Alt+l")
+    joe.fill("Name", "peaks")
+    joe.fill("Question has", "mountain")
+    joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
+    expect(page.locator("h1")).to_have_text("peaks, version 2")
+    joe.press("Alt+5")
+    lines = home.run("library", "compare", "peaks:1", "peaks:2").splitlines()
+    added, removed, kept = (part.split()[0] for part in lines[-1].split(", "))
+    expect(page.get_by_text(f"{added} added, {removed} removed, {kept} kept.")).to_be_visible()
+    assert len(joe.rows("Removed")) == int(removed)
+    page.get_by_role("region", name="Removed").get_by_role("button").first.click()
+    expect(joe.dialog.locator("h2.question")).to_be_visible()
+
+
+def test_a_choice_is_explained_and_drawn(page: Page, home: Showhow):
+    kim = Librarian(page, home.url, "kim")
+    kim.look(view="choose")
+    expect(page.get_by_text("Demonstrations are chosen from a frozen version")).to_be_visible()
+    kim.look("mintaka", view="choose")
+    picks = kim.inquire(ASKED)
+    told = json.loads(home.run("library", "select", "mintaka", ASKED, "--json"))["picks"]
+    expect(picks).to_have_count(3)
+    for place, pick in enumerate(told):
+        card = picks.nth(place)
+        expect(card.get_by_role("button").first).to_contain_text(pick["question"])
+        numbers = card.locator("td.number").all_text_contents()
+        assert [numbers[0], numbers[1]] == [f"{pick['relevance']:.2f}", f"{pick['novelty']:.2f}"]
+        expect(card).to_contain_text(pick["runner_up"]["question"])
+        assert card.locator("ol.actions li").all_text_contents() == pick["tools"]
+    expect(page.locator(".st-key-drawings canvas, .st-key-drawings svg.marks")).to_have_count(2)
+    page.get_by_text("The candidates by their numbers").click()
+    kim.settle()
+    listed = kim.rows("The candidates of the heat map")
+    assert len(listed) == 20
+    assert [row[2] for row in listed[:3]] == [pick["question"] for pick in told]
+    kim.take("Mode", "Relevance only")
+    expect(page.get_by_text("This mode takes the nearest questions")).to_be_visible()
+    near = [row[2] for row in sorted(listed, key=lambda row: -float(row[3]))[:3]]
+    for place, question in enumerate(near):
+        expect(picks.nth(place).get_by_role("button").first).to_contain_text(question)
+    picks.first.get_by_role("button").first.click()
+    expect(kim.dialog.locator("h2.question")).to_have_text(near[0])
+    kim.dialog.get_by_role("button", name="Close").click()
+    kim.inquire("What is the tallest mountain in alaska?")
+    expect(page.get_by_text("Left out, since it asks the same")).to_be_visible()
+
+
+def test_usage_is_counted_at_once_or_beside_the_server(page: Page, home: Showhow):
+    lou = Librarian(page, home.url, "lou")
+    lou.look("mintaka", view="usage")
+    lou.take("What would be chosen for the questions of", "HumanIQ Compmix")
+    lou.click("Count for 20 questions")
+    page.locator(".st-key-usage_sizes").wait_for(timeout=60_000)
+    lou.settle()
+    used = lou.rows("Demonstrations by how often they are chosen")
+    assert sum(int(row[2]) for row in used) == 20 * 3
+    never = lou.rows("Demonstrations that are never used")
+    expect(page.get_by_text(f"Never used ({len(never)})")).to_be_visible()
+    held = json.loads(home.run("library", "show", "mintaka:1", "--json"))["demonstrations"]
+    assert {row[1] for row in used} | {row[0] for row in never} == {each["question"] for each in held}
+    lou.take("What would be chosen for the questions of", "2Wiki")
+    lou.click("Count for 300 questions")
+    expect(page.locator(".st-key-usage_job")).to_contain_text("Counting mintaka:1 for 2Wiki")
+    page.locator(".st-key-usage_sizes").wait_for(timeout=90_000)
+    expect(page.locator(".st-key-usage_sizes")).to_contain_text("900")
+
+
+def test_text_of_people_is_never_markup(page: Page, home: Showhow):
+    mia = Librarian(page, home.url, "mia")
+    reference = f"{HOSTILE}:1"
+    mia.look(reference)
+    main = page.get_by_test_id("stMain")
+    expect(page.locator("h1")).to_have_text(f"{HOSTILE}, version 1")
+    expect(page.locator("h2.question")).to_have_text(MARKUP)
+    expect(page.locator(".st-key-list_demonstrations")).to_contain_text(MARKUP)
+    mia.press("Alt+2")
+    expect(page.get_by_role("region", name="The card of this version")).to_contain_text(MARKUP)
+    mia.press("Alt+3")
+    expect(page.locator(".st-key-examples")).to_contain_text(MARKUP)
+    picks = mia.inquire("What?")
+    expect(picks.first.get_by_role("button").first).to_contain_text(MARKUP)
+    mia.press("Alt+5")
+    assert MARKUP in [row[0] for row in mia.rows("Added")]
+    assert main.locator("img, b, script").count() == 0
+    mia.look("<img src=x>")
+    expect(page.get_by_text("There is no library '<img src=x>'")).to_be_visible()
+    assert "broken" not in page.title()
