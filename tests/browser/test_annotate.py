@@ -123,7 +123,7 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     approve(page, f"{real.url}/review?you=grace&project=2Wiki&trace={forked}")
 
     sent, back = tmp_path / "sent.jsonl", tmp_path / "back.jsonl"
-    real.run("traces", "export", str(sent), "--status", "approved")
+    real.run("traces", "export", str(sent), "--status", "approved", "--project", "2Wiki")
     other = Showhow(tmp_path / "other")
     other.home.mkdir()
     report = json.loads(other.run("traces", "import", str(sent), "--json"))
