@@ -1,5 +1,6 @@
 """Libraries from the store: freezing a version, and opening one with its embeddings, once in a process."""
 
+from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
@@ -31,6 +32,11 @@ def open_library(reference: str) -> tuple[Library, OpenLibrary]:
         found = version(session, reference)
         with _opening:
             if found.id not in _open:
-                kept = settings().home / "libraries" / found.name / f"{found.number}.npz"
+                kept = embeddings_file(found.name, found.number)
                 _open[found.id] = OpenLibrary(demonstrations(session, found.id), encoder(), kept)
             return found, _open[found.id]
+
+
+def embeddings_file(name: str, number: int) -> Path:
+    """Where a version's embeddings are kept once they are computed."""
+    return settings().home / "libraries" / name / f"{number}.npz"

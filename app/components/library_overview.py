@@ -157,13 +157,8 @@ def _chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
                 "field": "demonstrations",
                 "type": "quantitative",
                 "scale": {"range": [60, 900]},
-                "legend": {"orient": "bottom", "values": _steps(max(row["demonstrations"] for row in rows))},
+                "legend": {"orient": "bottom", "tickCount": 3, "tickMinStep": 1},
             },
             "tooltip": [{"field": name} for name in ("actions", "demonstrations")],
         },
     }
-
-
-def _steps(most: int) -> list[int]:
-    """A few sizes for the legend, from one to the greatest."""
-    return sorted({1, max(1, most // 2), most})

@@ -16,6 +16,8 @@ from tools.registry import TOOLS
 
 Stamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Which demonstrations, as they are now."""
+MANY = 20_000
+"""Approved traces from which on it would take seconds to look at all of them after every decision."""
 _FROZEN: tuple[int, UUID | None] = (0, None)
 
 
@@ -41,14 +43,20 @@ class SelectedLibrary:
         return self.version.id if self.version is not None else None
 
     def stamp(self) -> Stamp:
-        """Another one when it may hold something else."""
+        """Another one when it may hold something else; of many, only after a thousand more were approved."""
         if self.version is not None:
             return self.version.id, _FROZEN
+        approved, latest = self._approved()
+        return None, ((approved, latest) if approved < MANY else (approved // 1000 * 1000, None))
+
+    def _approved(self) -> tuple[int, UUID | None]:
         with database().read() as session:
-            return None, libraries.approved_stamp(session)
+            return libraries.approved_stamp(session)
 
     def count(self, wanted: Wanted) -> int:
         """How many of them fit."""
+        if wanted == Wanted():
+            return self.version.demonstrations if self.version is not None else self._approved()[0]
         return _count(self.stamp(), wanted)
 
     def page(self, wanted: Wanted, start: int, limit: int) -> list[Demonstration]:

@@ -12,7 +12,7 @@ from app.components.plain import plain
 from app.components.selected_library import SelectedLibrary
 from app.components.selection_drawing import BEST, candidates, heat, points, scatter
 from app.components.table import Entry, show_table
-from app.libraries import open_library
+from app.libraries import embeddings_file, open_library
 from app.resources import encoder
 from db.database import StoreError
 from db.libraries import Wanted
@@ -24,6 +24,8 @@ from worlds.source import SourceError
 
 EXAMPLES = 3
 LIKENESS, KERNEL = "Likeness of the actions", "Kernel, with relevance"
+PER_SECOND = 300
+"""Questions that one core encodes in a second, roughly."""
 LOADING = "The model that compares questions loads: some 5 seconds, once after the server has started …"
 
 
@@ -54,11 +56,25 @@ def show_selection(library: SelectedLibrary) -> None:
 
 def opened_library(library: SelectedLibrary) -> OpenLibrary:
     """The version ready to choose from; the page says so while that takes seconds."""
-    with st.spinner(LOADING if not encoder().loaded else "Reading the version …"):
+    with st.spinner(_wait(library)):
         _, opened = open_library(library.reference)
         # The questions may be known from the disk, and the model not be loaded for them.
         encoder()(["?"])
     return opened
+
+
+def _wait(library: SelectedLibrary) -> str:
+    version = library.version
+    if (
+        version is not None
+        and version.demonstrations > PER_SECOND
+        and not embeddings_file(version.name, version.number).is_file()
+    ):
+        return (
+            f"The {version.demonstrations:,} questions of this version are encoded, once for all: some "
+            f"{version.demonstrations / PER_SECOND:,.0f} seconds …"
+        )
+    return "Reading the version …" if encoder().loaded else LOADING
 
 
 def _offer_examples(library: SelectedLibrary) -> None:
