@@ -18,6 +18,8 @@ from fewshot_library.statistics import Statistics
 MOST_DRAWN = 400
 """Sequences of the map, the most used."""
 MOST_TOLD = 12
+ALL = 0.995
+"""A share that people read as all of it."""
 NAMES = {"by": "frozen by", "demonstrations": "holds", "authors": "recorded by", "leaks": "gives away"}
 """What people call the entries of a card."""
 
@@ -91,8 +93,8 @@ def _show_counts(counted: Statistics) -> None:
     ]
     with st.container(horizontal=True, gap="medium"):
         for title, unit, counts, of in charts:
-            # One bar alone tells nothing that the card does not.
-            if len(counts) > 1:
+            # Most libraries have one world, which the card names.
+            if len(counts) > (1 if title == "Worlds" else 0):
                 shown = dict(list(counts.items())[:25])
                 show_bars(title, unit, shown, key=title.split()[0].rstrip(",").lower(), of=of)
 
@@ -119,9 +121,13 @@ def _map(stamp: Stamp) -> tuple[SequenceMap, list[dict[str, Any]]]:
 def _show_map(library: SelectedLibrary) -> None:
     st.subheader("Map of the action sequences", anchor=False)
     drawn, rows = _map(library.stamp())
+    if len(rows) == 1:
+        st.caption(f"All of them do the very same, so that there is nothing to draw: {plain(rows[0]['actions'])}.")
+        return
+    rest = "the rest does not fit on paper" if drawn.shown[1] < ALL else "nothing is left out"
     st.caption(
         "Each circle is one sequence of actions; its size says how many demonstrations have it. Near circles do nearly "
-        f"the same. The map shows {drawn.shown[1]:.0%} of the distances between them; the rest does not fit on paper."
+        f"the same. The map shows {drawn.shown[1]:.0%} of the distances between them; {rest}."
     )
     with st.container(horizontal=True, gap="medium"):
         st.vega_lite_chart(

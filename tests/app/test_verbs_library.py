@@ -63,7 +63,7 @@ def test_what_cannot_be_done_is_said_in_one_line(frozen, words, said):
     assert err.count("\n") == 1
 
 
-def test_how_often_demonstrations_are_used_for_a_project_is_counted_and_kept(frozen, shared_data):
+def test_how_often_demonstrations_are_used_for_a_project_is_counted_and_kept(frozen, shared_data, tmp_path):
     assert frozen("traces", "import", shared_data / "humaniq" / "compmix.json")[0] == 0
     words = ("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2", "--json")
     status, out, err = frozen(*words)
@@ -72,6 +72,8 @@ def test_how_often_demonstrations_are_used_for_a_project_is_counted_and_kept(fro
     assert (report["questions"], report["picks"], report["number"]) == (20, 40, 1)
     assert sum(each["times"] for each in report["used"]) == 40
     assert len(report["used"]) + report["never"] == report["demonstrations"] == 20
+    [kept] = (tmp_path / "home" / "libraries" / "mintaka" / "1-usage").iterdir()
+    assert json.loads(kept.read_text()) == report
     # The same count, from one answer after the other, for the demonstration that is used most.
     most = report["used"][0]
     told = frozen("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2")[1].splitlines()
