@@ -10,6 +10,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.annotator import Annotator
 from tests.browser.conftest import launch
+from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
 from tools.registry import TOOLS
@@ -44,6 +45,8 @@ def main() -> None:
             picture(ada, "review")
             walk(ada.page, showhow)
             picture(ada, "worlds", tall=1240)
+            consult(ada.page, showhow, gold["question"]["text"])
+            picture(ada, "library", tall=1330)
         finally:
             browser.close()
             showhow.stop()
@@ -99,6 +102,14 @@ def _fits(family: Family) -> bool:
     """Whether the tree is as wide as a narrow window."""
     grown = family.children(family.centre)
     return len(family.siblings) <= 2 and 1 <= len(grown) <= 2 and len(family.parents) > 3
+
+
+def consult(page: Page, showhow: Showhow, question: str) -> None:
+    """What would be put before that question, of a version of the default demonstrations."""
+    showhow.run("library", "freeze", "people")
+    ada = Librarian(page, showhow.url, "ada")
+    ada.look("people", view="choose")
+    ada.inquire(question)
 
 
 def picture(ada: Annotator, name: str, tall: int = 0) -> None:
