@@ -10,26 +10,22 @@ from db.libraries import MODELS, PEOPLE, Choices, Wanted
 STARS = (5.0, 4.5, 4.0, 3.0, 2.0, 1.0)
 
 
-def ask_conditions(
-    choices: Choices, *, key: str, given: Wanted | None = None, on_change: Callable[[], None] | None = None
-) -> Wanted:
-    """A row of fields, each empty unless `given` says otherwise."""
-    before = given or Wanted()
+def ask_conditions(choices: Choices, *, key: str, on_change: Callable[[], None] | None = None) -> Wanted:
+    """A row of fields, each empty at first and kept while the person is here."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"filters_{key}"):
         text = st.text_input(
             "Question has",
-            before.text or "",
             key=f"text_{key}",
             width=200,
             on_change=on_change,
             persist_state="session",
         )
 
-        def choose(label: str, name: str, options: list[str], now: str | None) -> str | None:
+        def choose(label: str, name: str, options: list[str]) -> str | None:
             return st.selectbox(
                 label,
                 options,
-                index=options.index(now) if now in options else None,
+                index=None,
                 key=f"{name}_{key}",
                 placeholder="any",
                 format_func=plain_choice,
@@ -38,13 +34,13 @@ def ask_conditions(
                 persist_state="session",
             )
 
-        project = choose("Project", "project", choices.projects, before.project)
-        kind = choose("Kind", "kind", choices.kinds, before.kind) if choices.kinds else None
-        by = choose("By", "by", [PEOPLE, MODELS], before.by)
+        project = choose("Project", "project", choices.projects)
+        kind = choose("Kind", "kind", choices.kinds) if choices.kinds else None
+        by = choose("By", "by", [PEOPLE, MODELS])
         rating = st.selectbox(
             "Stars, at least",
             STARS,
-            index=STARS.index(before.rating) if before.rating in STARS else None,
+            index=None,
             key=f"rating_{key}",
             placeholder="any",
             format_func=lambda stars: f"{stars:g}",

@@ -8,6 +8,7 @@ import streamlit as st
 from app.components.demonstration_filters import told
 from app.components.plain import plain
 from app.components.selected_library import SelectedLibrary
+from app.components.version_list import many
 from app.exports import export_of
 from app.resources import database
 from db.database import StoreError
@@ -34,7 +35,7 @@ class Written:
 def export_library(library: SelectedLibrary, wanted: Wanted) -> None:
     """Ask for the format, write, tell the losses, offer the file."""
     count = library.count(wanted)
-    st.markdown(f"**{count:,} demonstrations** of {plain(library.title)} · {told(wanted)}")
+    st.markdown(f"**{many(count, 'demonstration')}** of {plain(library.title)} · {told(wanted)}")
     name = st.selectbox(
         "Format", WRITTEN, key="export_format", format_func=lambda each: f"{each}: {FORMATS[each].purpose}"
     )
@@ -55,7 +56,7 @@ def export_library(library: SelectedLibrary, wanted: Wanted) -> None:
         st.warning("This format can keep none of them; choose another one.")
         return
     st.download_button(
-        f"Download {written.losses.written:,} traces",
+        f"Download {many(written.losses.written, 'trace')}",
         written.content,
         f"{_file_name(library)}.{_ending(name, written.content)}",
         key="download",

@@ -1,5 +1,6 @@
 """What would be chosen for the questions of a project: which demonstrations are used how often, and which never."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from app.usages import Asked, Report, kept_usage, make_usage
 from db.database import StoreError
 from db.projects import projects, question_count
 from fewshot_library.selection import SelectionError
+from worlds.folder import WorldError
 from worlds.source import SourceError
 
 AT_ONCE = 200
@@ -69,7 +71,8 @@ def _offer_to_count(library: SelectedLibrary, asked: Asked, questions: int, way:
         return
     if questions > AT_ONCE:
         words = [*("library", "usage", library.reference, "--project", asked.project), *_options(way)]
-        usage_jobs().start(name, "Counting", words)
+        with suppress(WorldError):  # Somebody else has begun with it meanwhile.
+            usage_jobs().start(name, "Counting", words)
         st.rerun()
     try:
         opened_library(library)

@@ -1,5 +1,6 @@
 """The libraries of this store, version by version, and all approved traces; one of them chosen."""
 
+from collections import Counter
 from functools import lru_cache
 
 import streamlit as st
@@ -10,6 +11,9 @@ from app.components.selected_library import SelectedLibrary
 from app.resources import database
 from db import libraries
 from db.libraries import Version, Wanted
+
+RECENT, MOST = 3, 50
+"""Versions of a library that stand in the open, and older ones that are listed at all."""
 
 
 def known_versions() -> list[Version]:
@@ -32,8 +36,16 @@ def choose_library() -> SelectedLibrary:
     if chosen is None and named != APPROVED:
         st.warning(plain(f"There is no library {named!r}; choose one from the list."))
     chosen = chosen or every[0]
+    older = [each for each in _older(every) if each is not chosen]
     for each in every:
-        _row(each, chosen=each is chosen)
+        if each not in older:
+            _row(each, chosen=each is chosen)
+    if older:
+        with st.expander(many(len(older), "older version")):
+            for each in older[:MOST]:
+                _row(each, chosen=False)
+            if len(older) > MOST:
+                st.caption("`showhow library list` names all; the address takes any of them.")
     if len(every) == 1:
         st.caption("No version is frozen yet. Freeze one: questions are answered with the demonstrations of a version.")
     return chosen
@@ -48,6 +60,18 @@ def _latest_of(library: SelectedLibrary, every: list[SelectedLibrary]) -> str | 
     return name if latest is library else None
 
 
+def _older(every: list[SelectedLibrary]) -> list[SelectedLibrary]:
+    """All but the latest few of each library."""
+    seen: Counter[str] = Counter()
+    found = []
+    for each in every:
+        if each.version is not None:
+            seen[each.version.name] += 1
+            if seen[each.version.name] > RECENT:
+                found.append(each)
+    return found
+
+
 def _row(library: SelectedLibrary, *, chosen: bool) -> None:
     version = library.version
     reference = library.reference or APPROVED
@@ -60,15 +84,20 @@ def _row(library: SelectedLibrary, *, chosen: bool) -> None:
             on_click=go_to_library,
             args=(reference,),
         )
-        st.caption(plain(_note(version)) if version else f"{library.count(Wanted()):,} traces, not frozen")
+        st.caption(plain(_note(version)) if version else f"{many(library.count(Wanted()), 'trace')}, not frozen")
 
 
 def _note(version: Version) -> str:
     parts = [
-        f"{version.demonstrations:,} demonstrations",
+        many(version.demonstrations, "demonstration"),
         f"{version.frozen_at:%d %b %Y} by {version.card.get('by', 'nobody known')}",
     ]
     licence = str(version.card.get("licence", ""))
     parts += [licence] if licence else []
     parts += ["gives away tested questions"] if version.card.get("leaks") else []
     return " · ".join(parts)
+
+
+def many(count: int, noun: str) -> str:
+    """The count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

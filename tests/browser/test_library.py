@@ -50,11 +50,11 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     expect(page.locator("h2.question")).to_have_text("What is the tallest mountain in alaska?")
     expect(page.locator("li.step").first).to_contain_text("wikisearch")
     ida.press("Alt+e")
-    expect(ida.dialog).to_contain_text("1 demonstrations of mintaka, version 1")
+    expect(ida.dialog).to_contain_text("1 demonstration of mintaka, version 1")
     ida.take("Format", "openai")
     expect(ida.dialog).to_contain_text("What this format cannot keep:")
     with page.expect_download() as download:
-        ida.dialog.get_by_role("button", name="Download 1 traces").click()
+        ida.dialog.get_by_role("button", name="Download 1 trace").click()
     file = tmp_path / "by_verb.jsonl"
     home.run("library", "export", str(file), "--library", "mintaka", "--text", "alaska tallest", "--format", "openai")
     assert download.value.path().read_bytes() == file.read_bytes()
