@@ -46,7 +46,7 @@ def main() -> None:
             walk(ada.page, showhow)
             picture(ada, "worlds", tall=1240)
             consult(ada.page, showhow, gold["question"]["text"])
-            picture(ada, "library", tall=1330)
+            picture(ada, "library", tall=1320)
         finally:
             browser.close()
             showhow.stop()
