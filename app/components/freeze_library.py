@@ -32,7 +32,8 @@ def freeze_library(person: User) -> None:
     st.caption(_next(name.strip()))
     wanted = ask_conditions(approved.choices(), key="freeze")
     count = approved.count(wanted)
-    st.caption(f"{count:,} of {approved.count(Wanted()):,} approved traces fit.")
+    hint = "" if count else " Approve traces on the Review page, or loosen a condition."
+    st.caption(f"{count:,} of {approved.count(Wanted()):,} approved traces fit.{hint}")
     terms = _ask_terms(person)
     if st.button("Freeze", key="freeze_now", type="primary", disabled=not count or not name.strip()):
         _freeze(name.strip(), wanted, terms)
