@@ -206,7 +206,8 @@ class Lists:
     @classmethod
     def grouped(cls, n: int, keys: Ids, values: Ids) -> "Lists":
         """For every key below n its values, ascending."""
-        order = np.lexsort((values, keys))
+        order = _ascending(values)
+        order = order[_ascending(keys[order])]
         starts = np.zeros(n + 1, np.int64)
         np.cumsum(np.bincount(keys, minlength=n)[:n], out=starts[1:])
         return cls(starts, values[order].astype(np.int32, copy=False))
@@ -268,3 +269,14 @@ def _packed(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
 def _unpacked(packed: npt.NDArray[np.uint8]) -> tuple[str, ...]:
     text = packed.tobytes().decode()
     return tuple(text.split("\n")) if text else ()
+
+
+def _ascending(numbers: Ids) -> npt.NDArray[np.int64]:
+    """The order, stable, that makes numbers from 0 ascend."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return np.arange(len(numbers))
+    # numpy sorts 16 bits by counting, ten times faster than it compares 32; numbers have two halves of them.
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if numbers.max(initial=0) >> 16:
+        order = order[np.argsort((numbers[order] >> 16).astype(np.uint16), kind="stable")]
+    return order
