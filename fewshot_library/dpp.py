@@ -100,6 +100,8 @@ def greedy(kernel: Kernel, k: int) -> list[int]:
 
 def filled(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
     """The chosen items and, up to k together, the best others by quality alone, the lowest first of equal ones."""
+    if len(chosen) >= min(k, len(kernel)):
+        return list(chosen)
     rest = kernel.log_quality.copy()
     rest[list(chosen)] = -np.inf
     best = np.argsort(-rest, kind="stable")[: max(0, min(k, len(kernel)) - len(chosen))]
