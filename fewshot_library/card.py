@@ -17,8 +17,9 @@ class Leaking(ValueError):
         self.leaks = list(found)
         first = "; ".join(str(leak) for leak in self.leaks[:_TOLD])
         more = f"; and {len(self.leaks) - _TOLD} more" if len(self.leaks) > _TOLD else ""
+        many = "1 demonstration gives" if len(self.leaks) == 1 else f"{len(self.leaks)} demonstrations give"
         super().__init__(
-            f"{len(self.leaks)} demonstrations give away questions of the split {split!r}, so that nothing was frozen: "
+            f"{many} away questions of the split {split!r}, so that nothing was frozen: "
             f"{first}{more}. Leave them out by a condition, or force it"
         )
 

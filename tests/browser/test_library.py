@@ -74,7 +74,7 @@ def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow)
     expect(joe.dialog).to_contain_text(re.compile(r"20 of \d+ approved traces fit"))
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     alert = joe.dialog.get_by_role("alert")
-    expect(alert).to_contain_text("1 demonstrations give away questions of the split 'held-out'", timeout=60_000)
+    expect(alert).to_contain_text("1 demonstration gives away questions of the split 'held-out'", timeout=60_000)
     assert joe.rows("What is given away") == [["What is the tallest mountain in alaska?", asked["question"], "1.000"]]
     assert "peaks" not in {each["name"] for each in json.loads(home.run("library", "list", "--json"))}
     joe.dialog.get_by_text("Freeze although it gives away").click()
