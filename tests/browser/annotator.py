@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
-PATIENCE = 20_000
+from tests.browser.settled import PATIENCE, settle
 
 
 class Annotator:
@@ -28,10 +28,7 @@ class Annotator:
 
     def settle(self) -> None:
         """Wait until the page is drawn and nothing runs."""
-        expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible(
-            timeout=PATIENCE
-        )
-        self.page.evaluate("() => new Promise(done => requestIdleCallback(() => setTimeout(done, 250)))")
+        settle(self.page)
 
     @property
     def steps(self) -> Locator:

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 
-PATIENCE = 20_000
+from tests.browser.settled import PATIENCE, settle
 
 
 class Visitor:
@@ -25,8 +25,7 @@ class Visitor:
 
     def settle(self) -> None:
         """Wait until the page is drawn and nothing runs."""
-        expect(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible()
-        self.page.evaluate("() => new Promise(done => requestIdleCallback(() => setTimeout(done, 250)))")
+        settle(self.page)
 
     def press(self, key: str) -> None:
         """Press a key of the sheet."""
