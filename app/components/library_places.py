@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from app.components.places import forget
+
 VIEWS = {
     "demonstrations": "Demonstrations",
     "overview": "Overview",
@@ -17,13 +19,8 @@ FIRST, LAST = "first", "last"
 
 def go_to_library(reference: str) -> None:
     """Have the address name that version, or all approved traces, in the view that is open."""
-    _forget("demonstration", "from")
+    forget("demonstration", "from")
     st.query_params["library"] = reference
-
-
-def go_to_library_view(view: str) -> None:
-    """Have the address name that view."""
-    st.query_params["view"] = view
 
 
 def go_to_demonstration(which: str, start: int) -> None:
@@ -33,15 +30,10 @@ def go_to_demonstration(which: str, start: int) -> None:
 
 def back_to_the_first() -> None:
     """Begin the list anew, as after a filter has changed."""
-    _forget("demonstration", "from")
+    forget("demonstration", "from")
 
 
 def list_start() -> int:
     """Where the page of the list begins."""
     told = str(st.query_params.get("from", ""))
     return int(told) if told.isascii() and told.isdecimal() and len(told) < 10 else 0
-
-
-def _forget(*places: str) -> None:
-    for place in places:
-        st.query_params.pop(place, None)

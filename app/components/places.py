@@ -14,30 +14,30 @@ def here(place: str) -> str:
 
 def go_to_world(name: str) -> None:
     """Have the address name that world, at its first view."""
-    _forget(*PLACES)
+    forget(*PLACES)
     st.query_params["world"] = name
 
 
 def go_to_view(view: str) -> None:
-    """Have the address name that view of the world."""
+    """Have the address name that view of what is open."""
     st.query_params["view"] = view
 
 
 def go_to_entity(entity: str) -> None:
     """Have the address name an entity to look at, whichever article it has."""
-    _forget("title", "page")
+    forget("title", "page")
     st.query_params.update({"view": "look", "entity": entity})
 
 
 def go_to_article(title: str) -> None:
     """Have the address name an article to look at, whichever entity it is about."""
-    _forget("entity", "page")
+    forget("entity", "page")
     st.query_params.update({"view": "look", "title": title})
 
 
 def go_to_page(address: str) -> None:
     """Have the address name a web page to look at."""
-    _forget("title", "entity")
+    forget("title", "entity")
     st.query_params.update({"view": "look", "page": address})
 
 
@@ -46,6 +46,7 @@ def go_to_question(question: str) -> None:
     st.query_params.update({"view": "questions", "question": question})
 
 
-def _forget(*places: str) -> None:
+def forget(*places: str) -> None:
+    """Let the address say nothing of these."""
     for place in places:
         st.query_params.pop(place, None)

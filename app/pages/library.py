@@ -7,13 +7,12 @@ from app.components.compare_versions import show_comparison
 from app.components.demonstrations import show_demonstrations
 from app.components.freeze_library import freeze_library
 from app.components.library_overview import show_overview
-from app.components.library_places import VIEWS, go_to_library_view
+from app.components.library_places import VIEWS
 from app.components.library_usage import show_usage
-from app.components.places import here
-from app.components.plain import plain_html
 from app.components.selected_library import SelectedLibrary
 from app.components.selection_console import show_selection
 from app.components.version_list import choose_library
+from app.components.views import choose_view
 from app.components.who import choose_who, who
 from db.models import User
 
@@ -41,19 +40,7 @@ def masthead(person: User) -> None:
 
 def show_library(library: SelectedLibrary) -> None:
     """The chosen view of the demonstrations."""
-    chosen = here("view") if here("view") in VIEWS else "demonstrations"
-    st.html(f'<h1 class="world">{plain_html(library.title)}</h1>')
-    with st.container(horizontal=True, gap="small", key="views"):
-        for number, (view, title) in enumerate(VIEWS.items(), 1):
-            st.button(
-                title,
-                key=f"view_{view}",
-                type="primary" if view == chosen else "secondary",
-                shortcut=f"Alt+{number}",
-                on_click=go_to_library_view,
-                args=(view,),
-            )
-    match chosen:
+    match choose_view(library.title, VIEWS):
         case "overview":
             show_overview(library)
         case "choose":

@@ -6,10 +6,10 @@ from app.components.chrome import keys_door
 from app.components.generate_world import generate_world
 from app.components.import_world import import_world
 from app.components.job_panel import show_jobs
-from app.components.places import VIEWS, go_to_view, here
-from app.components.plain import plain_html
+from app.components.places import VIEWS
 from app.components.query_console import show_console
 from app.components.selected_world import SelectedWorld
+from app.components.views import choose_view
 from app.components.who import choose_who, who
 from app.components.world_list import choose_world
 from app.components.world_look import show_surroundings
@@ -45,19 +45,7 @@ def masthead(person: User) -> None:
 
 def show_world(world: SelectedWorld, person: User) -> None:
     """The chosen view of the world."""
-    chosen = here("view") if here("view") in VIEWS else "overview"
-    st.html(f'<h1 class="world">{plain_html(world.name)}</h1>')
-    with st.container(horizontal=True, gap="small", key="views"):
-        for number, (view, title) in enumerate(VIEWS.items(), 1):
-            st.button(
-                title,
-                key=f"view_{view}",
-                type="primary" if view == chosen else "secondary",
-                shortcut=f"Alt+{number}",
-                on_click=go_to_view,
-                args=(view,),
-            )
-    match chosen:
+    match choose_view(world.name, VIEWS):
         case "look":
             show_surroundings(world)
         case "query":
