@@ -20,6 +20,7 @@ COPIED = (
     "error",
     "rating",
     "latency",
+    "usage",
     "started_at",
     "finished_at",
     "wall_seconds",

@@ -18,6 +18,8 @@ from db.types import ExactJson, ExactText, UtcDateTime
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 GENERATED = "generated"
 """The reasoner of a trace that follows the gold reasoning of a generated world's question."""
+ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
+"""Of a run: it answered; it said that it could not; a person or a limit ended it; it broke."""
 ROLES = ("annotator", "reviewer", "admin")
 
 
@@ -107,6 +109,8 @@ class Run(Base):
     reasoner: Mapped[str]
     world: Mapped[str]
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    library_id: Mapped[UUID | None] = mapped_column(default=None)
+    """The version that its demonstrations came from; no foreign key, since it may live in another database."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     started_at: Mapped[datetime] = mapped_column(default_factory=now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -122,6 +126,7 @@ class Trace(Base):
         Index("ix_trace_author", "author_id", "status", "started_at"),
         Index("ix_trace_question", "question_id", "status"),
         Index("ix_trace_parent", "parent_id"),
+        Index("ix_trace_run", "run_id", "question_id"),
     )
 
     question_id: Mapped[UUID] = mapped_column(ForeignKey("question.id"))
@@ -147,6 +152,11 @@ class Trace(Base):
     active_seconds: Mapped[float | None] = mapped_column(default=None)
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    """What the calls of the language model took in all, as in a step's usage."""
+    ending: Mapped[str | None] = mapped_column(default=None)
+    """How a run ended, one of ENDINGS; unset while it is at work, and of a person's trace."""
+    failure: Mapped[str | None] = mapped_column(default=None)
+    """Why a run ended without an answer, in a sentence."""
     version: Mapped[int] = mapped_column(default=1, nullable=False)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
 
@@ -185,6 +195,8 @@ class Step(Base):
     rating: Mapped[int | None] = mapped_column(default=None)
     latency: Mapped[float | None] = mapped_column(default=None)
     """Seconds that the tool took."""
+    usage: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    """What calls of the language model took: under "thought" those that wrote the step, under "tool" its tool's own."""
     started_at: Mapped[datetime] = mapped_column(default_factory=now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
     """Unset while the tool runs, and for good when the process died meanwhile."""

@@ -27,6 +27,8 @@ class NewStep:
     origins: dict[str, Any] = field(default_factory=dict)
     wall_seconds: float | None = None
     active_seconds: float | None = None
+    usage: dict[str, Any] | None = None
+    """What the calls of the language model took that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Observed:
     data: dict[str, Any] | None
     error: str | None
     latency: float | None
+    usage: dict[str, Any] | None = None
+    """What the tool's own calls of the language model took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
         origins=new.origins,
         wall_seconds=new.wall_seconds,
         active_seconds=new.active_seconds,
+        usage={"thought": new.usage} if new.usage else {},
         finished_at=now() if new.tool is None else None,
     )
     session.add(step)
@@ -101,6 +106,8 @@ def complete_step(session: Session, step_id: UUID, observed: Observed) -> Step:
         raise Conflict(f"step {step.position} is finished or removed already; look at the newer state")
     step.observation, step.data = observed.text, observed.data
     step.error, step.latency = observed.error, observed.latency
+    if observed.usage:
+        step.usage = {**step.usage, "tool": observed.usage}
     step.finished_at = now()
     touch(trace)
     session.flush()
@@ -111,11 +118,12 @@ def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Ste
     """Make the last step ready to be completed anew with its own arguments; what it had observed is kept as an Edit."""
     step = _last_step(session, step_id, seen, by)
     before: dict[str, Any] = {
-        name: getattr(step, name) for name in ("observation", "data", "error", "rating", "latency")
+        name: getattr(step, name) for name in ("observation", "data", "error", "rating", "latency", "usage")
     }
     before["started_at"] = step.started_at.isoformat()
     keep_edit(session, step, "run again", before, by)
     step.observation = step.data = step.error = step.rating = step.latency = None
+    step.usage = {name: taken for name, taken in step.usage.items() if name != "tool"}
     step.started_at, step.finished_at = now(), None
     session.flush()
     return step
