@@ -1,0 +1,141 @@
+"""The one door through which live sources are asked: recorded answers first, then the host, politely and bounded."""
+
+import random
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin, urlsplit
+
+from worlds.live.access import Access, Policy
+from worlds.live.answers import Answers
+from worlds.live.gate import gate_of
+from worlds.live.request import Answer, BadStatus, NoAnswer, Request, host_of, named
+from worlds.live.wire import Broken, Late, exchange
+from worlds.source import SourceTimeout, SourceUnavailable
+
+_MOST_REDIRECTS = 5
+_FIRST_WAIT = 0.5
+_KEPT_OF_FAILURE = 10_000
+
+
+class Door:
+    """Asks the hosts of one source under its policy; safe to share between threads.
+
+    `send` gives a whole, checked answer (recorded, or new and then recorded) or raises a SourceError in one sentence.
+    """
+
+    def __init__(self, policy: Policy, answers: Answers, access: Access) -> None:
+        self._policy = policy
+        self._answers = answers
+        self._access = access
+
+    def send(self, request: Request) -> Answer:
+        """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
+        key = request.key
+        recorded = self._answers.latest(key, self._access.as_of)
+        if recorded is not None and self._still_good(recorded):
+            return recorded
+        if not self._access.live:
+            raise SourceUnavailable(self._not_recorded(request))
+        agent = self._access.user_agent()
+        answer = self._asked(request, {"User-Agent": agent, "Accept-Encoding": "gzip", **request.headers})
+        self._answers.record(key, answer)
+        return answer
+
+    def _still_good(self, recorded: Answer) -> bool:
+        return not self._access.live or datetime.now(UTC) - recorded.moment < self._policy.keep
+
+    def _not_recorded(self, request: Request) -> str:
+        host = host_of(request.url)
+        if self._access.as_of is not None:
+            then = self._access.as_of.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            return f"{host} had not been asked this by {then}, so nothing is known of what it would have answered."
+        return f"{host} has not been asked this before, and Showhow is offline; ask it once while connected."
+
+    def _asked(self, request: Request, headers: dict[str, str]) -> Answer:
+        """Ask until there is an answer, no attempt is left, or the time is over."""
+        ends = time.monotonic() + self._policy.seconds
+        trouble = ""
+        for attempt in range(self._policy.attempts):
+            wait = _FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (spreads callers, guards nothing)
+            try:
+                answer = self._followed(request, headers, ends)
+                if answer.status not in request.again:
+                    return self._checked(request, answer)
+                trouble = f"answered {named(answer.status)}"
+                wait = self._told_to_wait(answer, wait)
+            except Broken as broken:
+                trouble = f"could not be reached ({broken})"
+            except Late as late:
+                raise SourceTimeout(
+                    f"{host_of(request.url)} did not answer within {self._policy.seconds:g} s; "
+                    "ask for less, or try again in a minute."
+                ) from late
+            if attempt + 1 == self._policy.attempts or time.monotonic() + wait > ends:
+                break
+            time.sleep(wait)
+        raise SourceUnavailable(
+            f"{host_of(request.url)} {trouble}, {attempt + 1} times in a row; try again {_later(wait)}."
+        )
+
+    def _told_to_wait(self, answer: Answer, wait: float) -> float:
+        """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
+        told = _retry_after(answer.headers.get("retry-after"))
+        if told is None and answer.status != 429:
+            return wait
+        wait = wait if told is None else told
+        gate_of(host_of(answer.url)).rest(wait)
+        return wait
+
+    def _followed(self, request: Request, headers: dict[str, str], ends: float) -> Answer:
+        """The answer at the end of the redirects, each to a host of the policy."""
+        for _ in range(_MOST_REDIRECTS):
+            host = self._permitted(request.url)
+            with gate_of(host).entered(self._policy, ends):
+                answer = exchange(request, {**headers, **dict(self._policy.headers)}, ends, self._policy.most_bytes)
+            place = answer.headers.get("location")
+            if answer.status not in {301, 302, 303, 307, 308} or place is None:
+                return answer
+            request = replace(request, url=urljoin(request.url, place))
+        raise NoAnswer(f"{host_of(request.url)} redirects more than {_MOST_REDIRECTS} times; check its address.")
+
+    def _permitted(self, url: str) -> str:
+        parts = urlsplit(url)
+        host = host_of(url)
+        if parts.scheme not in {"http", "https"} or parts.username is not None or host not in self._policy.hosts:
+            raise SourceUnavailable(
+                f"Nothing is fetched from {host or 'that address'}: this world only asks "
+                f"{', '.join(sorted(self._policy.hosts))}."
+            )
+        return host
+
+    def _checked(self, request: Request, answer: Answer) -> Answer:
+        host = host_of(answer.url)
+        if not 200 <= answer.status < 300:
+            raise BadStatus(f"{host} answered {named(answer.status)}.", answer.status, answer.body[:_KEPT_OF_FAILURE])
+        if answer.content_type not in request.types:
+            raise NoAnswer(
+                f"{host} answered with {answer.content_type or 'something of no type'} instead of {request.types[0]}; "
+                "check the address in world.toml."
+            )
+        request.check(answer)
+        return answer
+
+
+def _retry_after(told: str | None) -> float | None:
+    """The seconds that a Retry-After asks for, be it a number or a date; None where it says nothing."""
+    if told is None:
+        return None
+    if told.strip().isdigit():
+        return float(told)
+    try:
+        moment = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _later(seconds: float) -> str:
+    return f"after {(datetime.now(UTC) + timedelta(seconds=max(seconds, 5.0))).strftime('%H:%M:%S UTC')}"

@@ -1,0 +1,81 @@
+"""One gate a host, shared by all threads of the process: so many at once, so many a minute, rest when told to."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from worlds.live.access import Policy
+from worlds.source import SourceTimeout, SourceUnavailable
+
+_MINUTE = 60.0
+_LONGEST_REST = 3600.0
+"""Whoever asks for more is asked again after an hour, to hear it once more."""
+
+
+class Gate:
+    """Lets callers in to one host; each brings the policy of its own world, all are counted together."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._starts: deque[float] = deque()
+        self._closed_until = 0.0
+
+    @contextmanager
+    def entered(self, policy: Policy, ends: float) -> Iterator[None]:
+        """Hold a place, waited for until `ends` (of time.monotonic) at the longest; else a SourceError says why."""
+        self._enter(policy, ends)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify()
+
+    def rest(self, seconds: float) -> None:
+        """Let nobody in for so long."""
+        with self._changed:
+            self._closed_until = max(self._closed_until, time.monotonic() + min(seconds, _LONGEST_REST))
+
+    def _enter(self, policy: Policy, ends: float) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                closed = max(self._closed_until, self._next_start(policy.per_minute, now)) - now
+                if closed <= 0 and self._inside < policy.at_once:
+                    break
+                if now + closed > ends:
+                    raise SourceUnavailable(self._shut(closed, policy))
+                if now >= ends:
+                    raise SourceTimeout(
+                        f"{self._host} was not asked: for {policy.seconds:g} s all {policy.at_once} places there were "
+                        "taken by other questions; try again in a minute."
+                    )
+                self._changed.wait(closed if closed > 0 else ends - now)
+            self._inside += 1
+            self._starts.append(now)
+
+    def _next_start(self, per_minute: int, now: float) -> float:
+        while self._starts and self._starts[0] <= now - _MINUTE:
+            self._starts.popleft()
+        return self._starts[-per_minute] + _MINUTE if len(self._starts) >= per_minute else now
+
+    def _shut(self, seconds: float, policy: Policy) -> str:
+        moment = (datetime.now(UTC) + timedelta(seconds=seconds + 1)).strftime("%H:%M:%S UTC")
+        if self._closed_until > time.monotonic():
+            return f"{self._host} asks to be left in peace for {seconds:.0f} s; try again after {moment}."
+        return f"{self._host} is asked at most {policy.per_minute} times a minute; try again after {moment}."
+
+
+_GATES: dict[str, Gate] = {}
+_GATES_LOCK = threading.Lock()
+
+
+def gate_of(host: str) -> Gate:
+    """The one gate of a host in this process."""
+    with _GATES_LOCK:
+        return _GATES.setdefault(host, Gate(host))
