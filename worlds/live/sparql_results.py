@@ -1,0 +1,75 @@
+"""The answers of SPARQL endpoints, each as its server writes them, as one kind of table."""
+
+import json
+from typing import Any
+
+from worlds.source import Cell, SourceUnavailable, Table
+
+_STRING = "http://www.w3.org/2001/XMLSchema#string"
+_LANGUAGE_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+_VIRTUOSO_ASK = "__ASK_RETVAL"
+_SHOWN = 120
+
+
+def read_table(body: bytes, host: str) -> Table:
+    """The table in a server's JSON; SourceUnavailable when the answer broke off or is no result of a query.
+
+    IRIs become cells of kind "iri" with the whole IRI, whatever they stand for.
+    """
+    found = _json(body, host)
+    try:
+        if "boolean" in found:
+            return Table(boolean=bool(found["boolean"]))
+        columns = tuple(map(str, found["head"].get("vars") or ()))
+        bindings = found["results"]["bindings"]
+        if columns == (_VIRTUOSO_ASK,):
+            return Table(boolean=bindings[0][_VIRTUOSO_ASK]["value"] in {"1", "true"})
+        rows = tuple(tuple(_cell(binding.get(column)) for column in columns) for binding in bindings)
+    except (KeyError, TypeError, AttributeError, IndexError) as odd:
+        raise SourceUnavailable(
+            f"{host} answered in JSON that is no result of a query ({_begin(body)}); "
+            "check the graph's url in the world's description."
+        ) from odd
+    return Table(columns, rows)
+
+
+def _json(body: bytes, host: str) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError as broken:
+        # A server that gives up in the middle of an answer has long said 200.
+        if body.lstrip()[:1] == b"{":
+            raise SourceUnavailable(
+                f"The answer of {host} broke off after {len(body):,} bytes: the server gave up on the query, "
+                "mostly for time; ask for less or ask again."
+            ) from broken
+        raise SourceUnavailable(
+            f"{host} answered something other than results of a query ({_begin(body)}); "
+            "check the graph's url in the world's description."
+        ) from broken
+    if not isinstance(found, dict):
+        raise SourceUnavailable(f"{host} answered in JSON that is no result of a query ({_begin(body)}).")
+    return found
+
+
+def _begin(body: bytes) -> str:
+    text = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
+    return f"it begins {text[:_SHOWN]!r}" if text else "it is empty"
+
+
+def _cell(value: dict[str, Any] | None) -> Cell | None:
+    if value is None:
+        return None
+    text = str(value["value"])
+    match value["type"]:
+        case "uri":
+            # Virtuoso gives blank nodes as IRIs of a scheme of its own.
+            return Cell("blank", text.removeprefix("nodeID://")) if text.startswith("nodeID://") else Cell("iri", text)
+        case "bnode":
+            return Cell("blank", text.removeprefix("nodeID://").removeprefix("_:"))
+        case "literal" | "typed-literal":
+            language = value.get("xml:lang") or None
+            datatype = _LANGUAGE_STRING if language else value.get("datatype") or _STRING
+            return Cell("literal", text, str(datatype), language)
+        case other:
+            return Cell("literal", f"{other} {text}")

@@ -1,0 +1,82 @@
+"""A query made fit for one endpoint: checked, with its prefixes, without what is missing there, with a limit."""
+
+import re
+from dataclasses import dataclass
+
+from worlds import terms
+from worlds.live.endpoint import Endpoint
+from worlds.live.label_service import Call, find_calls, without_service
+from worlds.live.sparql_tokens import QueryText, read_query, unescaped
+from worlds.sparql_guard import check_query
+
+_LINE_COLUMN = re.compile(r"(?<![\d:])(\d+):(\d+)(?![\d:])")
+_LINE = re.compile(r"\bline[: ]+(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query as it is sent."""
+
+    text: str
+    form: str
+    """SELECT or ASK."""
+    capped: bool
+    """Whether the limit is ours, so that as many rows as it allows mean that there are more."""
+    added_lines: int
+
+    def own_places(self, said: str) -> str:
+        """What a server says of the query with the lines numbered as its author wrote them."""
+        if not self.added_lines:
+            return said
+
+        def own(found: re.Match[str]) -> str:
+            line = max(1, int(found[1]) - self.added_lines)
+            return found[0][: found.start(1) - found.start()] + str(line) + found[0][found.end(1) - found.start() :]
+
+        return _LINE.sub(own, _LINE_COLUMN.sub(own, said))
+
+
+def prepare(sparql: str, endpoint: Endpoint) -> Prepared:
+    """The query as the endpoint can take it; QueryRefused for one that changes anything or asks another server."""
+    query = read_query(sparql)
+    calls = find_calls(query)
+    for text in dict.fromkeys((sparql, unescaped(sparql))):
+        read = read_query(text)
+        check_query(_blanked(read, find_calls(read)))
+    if calls and not endpoint.label_service:
+        query = read_query(without_service(query, calls, endpoint.language))
+    text, capped = _limited(query, endpoint.rows)
+    head = _undeclared(query, endpoint)
+    return Prepared(f"{head}{text}", query.form, capped, added_lines=1 if head else 0)
+
+
+def _blanked(query: QueryText, calls: list[Call]) -> str:
+    text = query.text
+    for call in calls:
+        start, end = query.tokens[call.first].start, query.tokens[call.first].end
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _undeclared(query: QueryText, endpoint: Endpoint) -> str:
+    """One line with the prefixes that the query uses and does not declare."""
+    known = {**terms.PREFIXES, "wd": endpoint.entity, "wdt": endpoint.property, **endpoint.prefixes}
+    used = dict.fromkeys(token.text.partition(":")[0] for token in query.tokens if token.kind == "name")
+    missing = [prefix for prefix in used if prefix in known and prefix not in query.declared]
+    return " ".join(f"PREFIX {prefix}: <{known[prefix]}>" for prefix in missing) + ("\n" if missing else "")
+
+
+def _limited(query: QueryText, rows: int) -> tuple[str, bool]:
+    """The query with a limit of one row more than is given out, so that it is known whether there are more."""
+    body = query.body
+    if query.form == "ASK" or body is None:
+        return query.text, False
+    after = [token for token in query.tokens[body[1] + 1 :] if token.depth == 0]
+    values = next((token.start for token in after if token.says("values")), None)
+    for word, number in zip(after, after[1:], strict=False):
+        if word.says("limit") and number.kind == "number" and (values is None or word.start < values):
+            if int(number.text) <= rows:
+                return query.text, False
+            return query.text[: number.start] + str(rows + 1) + query.text[number.end :], True
+    place = query.tokens[-1].end if values is None else values
+    return f"{query.text[:place]} LIMIT {rows + 1} {query.text[place:]}", True
