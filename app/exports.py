@@ -25,13 +25,9 @@ def export_of(session: Any, records: Iterable[TraceRecord]) -> Export:
 
 def _definition(tool: Tool) -> dict[str, Any]:
     """The tool as chat models take it."""
-    schema = tool.schema.model_json_schema()
-    # Pydantic names everything a second time.
-    properties = {name: {k: v for k, v in told.items() if k != "title"} for name, told in schema["properties"].items()}
-    parameters = {k: v for k, v in schema.items() if k != "title"} | {"properties": properties}
     return {
         "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
     }
 
 

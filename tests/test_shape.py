@@ -37,5 +37,5 @@ def test_the_readmes_verbs_and_tools_are_those_that_there_are():
     for name in re.findall(r'^    "(\w+)": Verb\(', verbs, flags=re.MULTILINE):
         assert f"`showhow {name}" in readme
     registry = (ROOT / "tools" / "registry.py").read_text(encoding="utf-8")
-    for name in re.findall(r'Tool\("(\w+)"', registry):
+    for name in re.findall(r'Tool\.ours\("(\w+)"', registry):
         assert f"| `{name}(" in readme

@@ -25,7 +25,7 @@ def _bound(tool: Tool, context: Context) -> StructuredTool:
         func=call,
         name=tool.name,
         description=tool.description,
-        args_schema=tool.schema.model_json_schema(),
+        args_schema=tool.schema,
         response_format="content_and_artifact",
         infer_schema=False,
     )

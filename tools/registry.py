@@ -15,13 +15,13 @@ from worlds.source import World
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("wikisearch", "Search", wikisearch),
-        Tool("read", "Read", read),
-        Tool("getWikiDataID", "Id", get_wikidata_id),
-        Tool("generateQuery", "Write query", generate_query),
-        Tool("runQuery", "Run query", run_query),
-        Tool("getLabel", "Label", get_label),
-        Tool("websearch", "Web", websearch, web=True),
+        Tool.ours("wikisearch", "Search", wikisearch),
+        Tool.ours("read", "Read", read),
+        Tool.ours("getWikiDataID", "Id", get_wikidata_id),
+        Tool.ours("generateQuery", "Write query", generate_query),
+        Tool.ours("runQuery", "Run query", run_query),
+        Tool.ours("getLabel", "Label", get_label),
+        Tool.ours("websearch", "Web", websearch, web=True),
     )
 }
 

@@ -8,14 +8,15 @@ whose message is one sentence in plain words.
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, get_args, get_type_hints
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from tools.parameter import Parameter, parameters_of
 from worlds.source import SourceError, World
 
 
@@ -53,65 +54,78 @@ class Outcome:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One argument of a tool: `kind` is text or list (of texts), `hint` one phrase for the form."""
-
-    name: str
-    kind: str
-    hint: str
+Work = Callable[[Context, Mapping[str, Any]], Observation]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tool:
-    """A function as annotators and models see it."""
+    """What annotators and models call: one of ours, or somebody else's (tools/foreign/)."""
 
     name: str
     title: str
     """What the button says."""
-    function: Callable[..., Observation]
+    description: str
+    schema: dict[str, Any]
+    """The arguments as JSON Schema."""
+    work: Work
+    parameters: tuple[Parameter, ...]
+    """The arguments in order, without the context."""
     web: bool = False
     """Whether it is offered only where the world has web pages."""
+    place: str | None = None
+    """Where somebody else's tool comes from, in words."""
 
-    @property
-    def description(self) -> str:
-        """The function's docstring."""
-        return inspect.cleandoc(self.function.__doc__ or "")
-
-    @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments in order, without the context."""
-        hints = get_type_hints(self.function, include_extras=True)
-        found = []
-        for name in list(inspect.signature(self.function).parameters)[1:]:
-            base, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
-            found.append(
-                Parameter(name, "list" if get_origin(base) is list else "text", str(notes[0]) if notes else "")
-            )
-        return tuple(found)
-
-    @cached_property
-    def schema(self) -> type[BaseModel]:
-        """The arguments as a pydantic model, which refuses unknown names."""
-        hints = get_type_hints(self.function, include_extras=True)
-        fields: dict[str, Any] = {p.name: (hints[p.name], Field(description=p.hint)) for p in self.parameters}
-        return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    @classmethod
+    def ours(cls, name: str, title: str, function: Callable[..., Observation], *, web: bool = False) -> "Tool":
+        """A function whose signature and docstring are the tool's schema; its first parameter is the context."""
+        checked = _checked(name, function)
+        schema = _untitled(checked.model_json_schema())
+        parameters = tuple(replace(p, item="id") if p.kind == "list" else p for p in parameters_of(schema))
+        work = partial(_run_checked, name, function, checked)
+        return cls(name, title, inspect.cleandoc(function.__doc__ or ""), schema, work, parameters, web)
 
     def call(self, context: Context, arguments: Mapping[str, Any]) -> Outcome:
         """Run the tool; a wrong argument, a tool's error and a source's error become the outcome's error."""
         started = time.perf_counter()
         observation, error = None, None
         try:
-            checked = self.schema.model_validate(dict(arguments))
-            observation = self.function(
-                context, **{name: getattr(checked, name) for name in type(checked).model_fields}
-            )
-        except ValidationError as wrong:
-            error = self._explain(wrong)
+            observation = self.work(context, arguments)
         except (ToolError, SourceError) as failed:
             error = str(failed)
         return Outcome(observation, error, time.perf_counter() - started)
 
-    def _explain(self, wrong: ValidationError) -> str:
-        places = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in wrong.errors())
-        return f"{self.name} cannot run: {places}. It takes {', '.join(p.name for p in self.parameters)}."
+
+def _checked(name: str, function: Callable[..., Observation]) -> type[BaseModel]:
+    """The function's arguments as a pydantic model, which refuses unknown names."""
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for argument in list(inspect.signature(function).parameters)[1:]:
+        hint = next((note for note in get_args(hints[argument])[1:] if isinstance(note, str)), "")
+        fields[argument] = (hints[argument], Field(description=hint))
+    return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the second name that pydantic gives to everything."""
+    properties = {name: {k: v for k, v in told.items() if k != "title"} for name, told in schema["properties"].items()}
+    return {k: v for k, v in schema.items() if k != "title"} | {"properties": properties}
+
+
+def _run_checked(
+    name: str,
+    function: Callable[..., Observation],
+    checked: type[BaseModel],
+    context: Context,
+    arguments: Mapping[str, Any],
+) -> Observation:
+    try:
+        given = checked.model_validate(dict(arguments))
+    except ValidationError as wrong:
+        raise ToolError(explain(name, wrong, checked.model_fields)) from wrong
+    return function(context, **{argument: getattr(given, argument) for argument in checked.model_fields})
+
+
+def explain(name: str, wrong: ValidationError, known: Iterable[str]) -> str:
+    """What is wrong with the arguments of a call, and which ones the tool takes."""
+    places = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in wrong.errors())
+    return f"{name} cannot run: {places}. It takes {', '.join(known)}."

@@ -30,7 +30,7 @@ def test_every_tool_says_what_it_does_and_what_each_argument_is_for(name: str) -
     one = tool(name)
     assert one.description
     assert all(parameter.hint for parameter in one.parameters)
-    properties = one.schema.model_json_schema()["properties"]
+    properties = one.schema["properties"]
     assert {p.name: p.hint for p in one.parameters} == {key: value["description"] for key, value in properties.items()}
 
 
