@@ -1,10 +1,14 @@
 """What the tests of every room may ask for."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.servers.mediawiki import MediaWiki, serving
+from tests.servers.wiki_pages import real_pages, written_pages
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -24,3 +28,11 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no real test data at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def mediawiki(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MediaWiki]:
+    """A real MediaWiki of 254 pages; its tests are of the xdist_group "live", so that one serves them all."""
+    pages = [*written_pages(), *real_pages(shared_data)]
+    with serving(pages, tmp_path_factory.mktemp("mediawiki")) as wiki:
+        yield wiki

@@ -1,4 +1,4 @@
-"""Before the tests: the real browser and the real database server, installed where that is possible."""
+"""Before the tests: the real browser, the real servers and what they run on, installed where that is possible."""
 
 import os
 import shutil
@@ -6,16 +6,25 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGES = {"chromium": "chromium", "postgresql": "postgresql"}
+PHP = {"php-cli": "Core", "php-sqlite3": "sqlite3", "php-mbstring": "mbstring", "php-xml": "xml", "php-intl": "intl"}
+"""What MediaWiki needs, each with the module of PHP that shows it is here."""
 
 
 def missing() -> list[str]:
     """The Debian packages that the tests need and that are not here."""
-    here = {
+    here: dict[str, object] = {
         "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
         "postgresql": shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"), None),
     }
-    return [PACKAGES[name] for name, found in here.items() if not found]
+    modules = _php_modules()
+    here |= {package: module in modules for package, module in PHP.items()}
+    return [package for package, found in here.items() if not found]
+
+
+def _php_modules() -> frozenset[str]:
+    if shutil.which("php") is None:
+        return frozenset()
+    return frozenset(subprocess.run(["php", "-m"], check=True, capture_output=True, text=True).stdout.split())
 
 
 def main() -> int:
