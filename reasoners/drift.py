@@ -1,0 +1,130 @@
+"""Whether a trace still holds: its actions are run again in the world as it is now and compared with what was observed.
+
+A step differs when the tool gives another text or other data now. It breaks when it fails where it did not fail before,
+or when a later step took a value from a place that says something else now, so that the trace cannot be followed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from db.models import Step
+from db.record import TraceRecord
+from reasoners.origins import BrokenOrigin, Origin, resolve
+from tools.tool import Context, Outcome, Tool
+
+State = Literal["same", "differs", "broken"]
+UNCOMPARED = frozenset({"score", "usage", "seconds"})
+"""What may be another number each time and tells nothing of the world."""
+
+Data = Mapping[int, Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDrift:
+    """One action, then and now: the text that was observed, or the error."""
+
+    position: int
+    tool: str
+    arguments: dict[str, Any]
+    state: State
+    before: str
+    now: str
+    why: str = ""
+    """What is broken, in a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDrift:
+    """What became of a trace; `steps` are those whose tool was called."""
+
+    trace: str
+    question: str
+    world: str
+    steps: tuple[StepDrift, ...]
+
+    @property
+    def state(self) -> State:
+        """The worst of its steps'."""
+        states = {step.state for step in self.steps}
+        return "broken" if "broken" in states else "differs" if "differs" in states else "same"
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: steps that are the same are only counted."""
+        changed = [asdict(step) for step in self.steps if step.state != "same"]
+        told = {"trace": self.trace, "question": self.question, "world": self.world, "state": self.state}
+        return {**told, "run": len(self.steps), "steps": changed}
+
+
+def run_again(record: TraceRecord, context: Context, tools: Mapping[str, Tool]) -> TraceDrift:
+    """Call the tools of the trace anew, each with the arguments that it was called with."""
+    now: dict[int, Mapping[str, Any] | None] = {}
+    found = list(_compared(record.steps, context, tools, now))
+    before = {step.position: step.data for step in record.steps}
+    for step in record.steps:
+        for name, origin in step.origins.items():
+            place = _moved(origin, record.question.text, before, now)
+            if place is not None:
+                why = f"step {step.position} took its {name.replace('_', ' ')} from here, where something else is now"
+                found = [_broken(each, why) if each.position == place else each for each in found]
+    return TraceDrift(str(record.trace.id), record.question.text, record.project.world, tuple(found))
+
+
+def _compared(
+    steps: Sequence[Step], context: Context, tools: Mapping[str, Tool], now: dict[int, Mapping[str, Any] | None]
+) -> Iterator[StepDrift]:
+    for step in steps:
+        if step.tool is None or step.finished_at is None:
+            continue
+        if step.tool not in tools:
+            why = f"there is no tool {step.tool} here"
+            yield StepDrift(step.position, step.tool, step.arguments, "broken", _told(step), "", why)
+            continue
+        outcome = tools[step.tool].call(context, step.arguments)
+        now[step.position] = outcome.observation.data if outcome.observation is not None else None
+        said = outcome.observation.text if outcome.observation is not None else outcome.error or ""
+        fails_now = outcome.observation is None and step.error is None
+        state: State = "broken" if fails_now else "same" if _same(step, outcome) else "differs"
+        why = "it did not fail before" if fails_now else ""
+        yield StepDrift(step.position, step.tool, step.arguments, state, _told(step), said, why)
+
+
+def _told(step: Step) -> str:
+    return step.error or step.observation or ""
+
+
+def _same(step: Step, outcome: Outcome) -> bool:
+    if outcome.observation is None or step.error is not None:
+        return step.error == outcome.error
+    # Traces from elsewhere have texts without data.
+    same_data = step.data is None or plain(step.data) == plain(outcome.observation.data)
+    return step.observation == outcome.observation.text and same_data
+
+
+def plain(data: Any) -> Any:
+    """The data without what is not compared."""
+    if isinstance(data, Mapping):
+        return {name: plain(value) for name, value in data.items() if name not in UNCOMPARED}
+    return [plain(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def _moved(origin: Origin, question: str, before: Data, now: Data) -> int | None:
+    """The step that an argument rests on and that says something else now at that place."""
+    if origin["from"] == "parts":
+        inner = (_moved(part["origin"], question, before, now) for part in origin["parts"])
+        return next((step for step in inner if step is not None), None)
+    if origin["from"] != "step" or origin["step"] not in now:
+        return None
+    try:
+        was = resolve(origin, question, before)
+    except BrokenOrigin:
+        # It was broken when it was recorded or imported; the world has nothing to do with it.
+        return None
+    try:
+        return origin["step"] if resolve(origin, question, now) != was else None
+    except BrokenOrigin:
+        return int(origin["step"])
+
+
+def _broken(step: StepDrift, why: str) -> StepDrift:
+    return step if step.state == "broken" else replace(step, state="broken", why=why)
