@@ -13,7 +13,7 @@ FAILURES = (
     "db.database:StoreError",
     "worlds.source:SourceError",
     "worlds.folder:WorldError",
-    "tools.tool:ToolError",
+    "tools.tool_error:ToolError",
 )
 
 

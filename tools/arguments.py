@@ -4,7 +4,7 @@ import re
 
 from pydantic import BeforeValidator
 
-from tools.tool import ToolError
+from tools.tool_error import ToolError
 from worlds.source import GraphSource, TextSource, WebSource, World
 from worlds.terms import id_of
 

@@ -5,7 +5,8 @@ from typing import Annotated
 from tools.arguments import AS_IDS, bare_id, graph_of
 from tools.grammar.candidates import find_candidates
 from tools.grammar.meaning import Meaning
-from tools.tool import Context, Observation, ToolError
+from tools.tool import Context, Observation
+from tools.tool_error import ToolError
 from worlds.source import Entity, GraphSource, Relation
 
 WHOLE_VOCABULARY = 400

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from tools.arguments import AS_IDS, bare_id, graph_of
 from tools.get_wikidata_id import described
-from tools.tool import Context, Observation, ToolError
+from tools.tool import Context, Observation
+from tools.tool_error import ToolError
 
 MOST_SHOWN = 50
 

@@ -4,7 +4,8 @@ from contextlib import suppress
 from typing import Annotated
 
 from tools.arguments import graph_of
-from tools.tool import Context, Observation, ToolError
+from tools.tool import Context, Observation
+from tools.tool_error import ToolError
 from worlds.source import Entity, NotFound
 
 MOST = 5

@@ -7,7 +7,8 @@ from tools.get_label import get_label
 from tools.get_wikidata_id import get_wikidata_id
 from tools.read import read
 from tools.run_query import run_query
-from tools.tool import Tool, ToolError
+from tools.tool import Tool
+from tools.tool_error import ToolError
 from tools.websearch import websearch
 from tools.wikisearch import wikisearch
 from worlds.source import World

@@ -4,7 +4,8 @@ import re
 from typing import Annotated, Any
 
 from tools.arguments import graph_of
-from tools.tool import Context, Observation, ToolError
+from tools.tool import Context, Observation
+from tools.tool_error import ToolError
 from worlds.source import Cell, GraphSource, Table
 
 MOST_SHOWN = 20

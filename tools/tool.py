@@ -16,12 +16,10 @@ from typing import Any, Protocol, get_args, get_type_hints
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from tools.limits import Limits
 from tools.parameter import Parameter, parameters_of
+from tools.tool_error import ToolError
 from worlds.source import SourceError, World
-
-
-class ToolError(Exception):
-    """A tool cannot do what it was asked; the message says why and what to do next."""
 
 
 class Encode(Protocol):
@@ -72,6 +70,8 @@ class Tool:
     """The arguments in order, without the context."""
     web: bool = False
     """Whether it is offered only where the world has web pages."""
+    limits: Limits | None = None
+    """What a call of somebody else's tool is held to; ours are held by the sources of the world."""
     place: str | None = None
     """Where somebody else's tool comes from, in words."""
 
@@ -85,11 +85,15 @@ class Tool:
         return cls(name, title, inspect.cleandoc(function.__doc__ or ""), schema, work, parameters, web)
 
     def call(self, context: Context, arguments: Mapping[str, Any]) -> Outcome:
-        """Run the tool; a wrong argument, a tool's error and a source's error become the outcome's error."""
+        """Run the tool; a wrong argument, a tool's error and a source's error become the outcome's error.
+
+        So does whatever somebody else's tool fails with, and that it takes longer than its limit.
+        """
         started = time.perf_counter()
         observation, error = None, None
         try:
-            observation = self.work(context, arguments)
+            work = partial(self.work, context, arguments)
+            observation = self.limits.hold(self.name, work) if self.limits else work()
         except (ToolError, SourceError) as failed:
             error = str(failed)
         return Outcome(observation, error, time.perf_counter() - started)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tools.registry import TOOLS, offered, tool
-from tools.tool import ToolError
+from tools.tool_error import ToolError
 from worlds.source import World
 
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from tools.tool import ToolError
+from tools.tool_error import ToolError
 from worlds.source import Relation
 from worlds.terms import iri_of
 
