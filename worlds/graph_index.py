@@ -1,7 +1,6 @@
 """Writes the graph of a world: an Oxigraph store, the names in it, and its relations."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
@@ -25,21 +24,8 @@ GRAPH_FORMATS = {
     ".nt": ox.RdfFormat.N_TRIPLES,
     ".ntriples": ox.RdfFormat.N_TRIPLES,
 }
-_NOT_RELATIONS = {
-    terms.RDFS_LABEL,
-    terms.SKOS_ALT_LABEL,
-    terms.SCHEMA_DESCRIPTION,
-    terms.SCHEMA_ABOUT,
-    "http://www.w3.org/2004/02/skos/core#prefLabel",
-    "http://www.w3.org/2000/01/rdf-schema#comment",
-    "http://schema.org/name",
-    "http://schema.org/inLanguage",
-    "http://schema.org/isPartOf",
-}
 _SAMPLE = 50
 """Values of a relation that are looked at to tell what it leads to."""
-_DATES = {"dateTime", "date", "gYear", "gYearMonth"}
-_NUMBERS = {"integer", "decimal", "double", "float", "int", "long", "nonNegativeInteger", "positiveInteger", "short"}
 
 
 class GraphWriter:
@@ -87,7 +73,7 @@ class GraphWriter:
             ends = ["_:" if isinstance(end, ox.BlankNode) else str(end) for end in (quad.subject, quad.object)]
             fingerprint.add(f"{ends[0]} {quad.predicate} {ends[1]}")
             subject = quad.subject
-            if isinstance(subject, ox.NamedNode) and quad.predicate.value not in _NOT_RELATIONS:
+            if isinstance(subject, ox.NamedNode) and quad.predicate.value not in terms.NOT_RELATIONS:
                 self.entities.add(terms.id_of(subject.value))
                 if isinstance(quad.object, ox.NamedNode):
                     self.entities.add(terms.id_of(quad.object.value))
@@ -109,7 +95,7 @@ class GraphWriter:
 
     def _relations(self) -> list[Relation]:
         used = Counter(quad.predicate.value for quad in self._store)
-        found = [self._relation(iri) for iri in sorted(used) if iri not in _NOT_RELATIONS]
+        found = [self._relation(iri) for iri in sorted(used) if iri not in terms.NOT_RELATIONS]
         return sorted(found, key=lambda relation: relation.id)
 
     def _relation(self, iri: str) -> Relation:
@@ -136,7 +122,4 @@ class GraphWriter:
 
 
 def _kind(term: Any) -> str:
-    if not isinstance(term, ox.Literal):
-        return "entity"
-    datatype = re.split(r"[#/]", term.datatype.value)[-1]
-    return "date" if datatype in _DATES else "number" if datatype in _NUMBERS else "text"
+    return terms.value_kind(term.datatype.value) if isinstance(term, ox.Literal) else "entity"

@@ -33,7 +33,21 @@ PREFIXES = {
     "foaf": "http://xmlns.com/foaf/0.1/",
     "prov": "http://www.w3.org/ns/prov#",
 }
+NOT_RELATIONS = {
+    RDFS_LABEL,
+    SKOS_ALT_LABEL,
+    SCHEMA_DESCRIPTION,
+    SCHEMA_ABOUT,
+    "http://www.w3.org/2004/02/skos/core#prefLabel",
+    "http://www.w3.org/2000/01/rdf-schema#comment",
+    "http://schema.org/name",
+    "http://schema.org/inLanguage",
+    "http://schema.org/isPartOf",
+}
+"""Predicates that say what things are called, and nothing about them."""
 
+_DATES = {"dateTime", "date", "gYear", "gYearMonth"}
+_NUMBERS = {"integer", "decimal", "double", "float", "int", "long", "nonNegativeInteger", "positiveInteger", "short"}
 _SHORT = re.compile(r"[QPL][1-9][0-9]*")
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]+")
 _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\s]+")
@@ -83,3 +97,9 @@ def title_of_page(iri: str) -> str | None:
 def page_of_title(title: str) -> str:
     """The IRI of the English article of that title, as sitelinks write it."""
     return ARTICLE + quote(title.replace(" ", "_"), safe="/:@!$&'()*,;=~")
+
+
+def value_kind(datatype: str) -> str:
+    """What literals of a datatype are to a reader: date, number or text."""
+    name = re.split(r"[#/]", datatype)[-1]
+    return "date" if name in _DATES else "number" if name in _NUMBERS else "text"

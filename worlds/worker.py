@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import selectors
 import signal
 import subprocess
@@ -14,14 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable
+from worlds.sparql_guard import parsers_words
 
 _START_SECONDS = 20.0
 """How long a fresh process may take to open its graph."""
 _CHECKOUT = Path(__file__).resolve().parents[1]
-
-
-_CHARACTER_CLASSES = re.compile(r",? ?\[[^\[\]]*\]")
-"""What the parser says of characters that it could have taken, which helps nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class Worker:
         if "refused" in reply:
             raise QueryRefused(reply["refused"])
         if "unreadable" in reply:
-            said = _CHARACTER_CLASSES.sub("", reply["unreadable"])
+            said = parsers_words(reply["unreadable"])
             raise QueryRefused(
                 f"The query is no valid SELECT or ASK: {said} (line:column). Mend it there and run it again."
             )

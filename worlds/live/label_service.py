@@ -65,7 +65,9 @@ def without_service(query: QueryText, calls: Sequence[Call], language: str) -> s
 
 def _closing(tokens: Sequence[Token], opening: int) -> int | None:
     depth = tokens[opening].depth
-    return next((n for n in range(opening + 1, len(tokens)) if tokens[n].text == "}" and tokens[n].depth == depth), None)
+    return next(
+        (n for n in range(opening + 1, len(tokens)) if tokens[n].text == "}" and tokens[n].depth == depth), None
+    )
 
 
 def _languages(inside: Sequence[Token], language: str) -> list[str]:
@@ -84,7 +86,7 @@ def _named(inside: Sequence[Token]) -> Iterator[tuple[str, str, str]]:
         if one.kind == "variable" and predicate.kind in {"name", "iri"}:
             subject = one.text
         meant = _IRIS.get(predicate.text, predicate.text)
-        if meant in _AUTOMATIC.values() and name.kind == "variable" and (one.text == subject or one.text == ";"):
+        if meant in _AUTOMATIC.values() and name.kind == "variable" and one.text in {subject, ";"}:
             yield subject, meant, name.text
 
 

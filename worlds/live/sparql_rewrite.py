@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from worlds import terms
 from worlds.live.endpoint import Endpoint
@@ -9,7 +10,7 @@ from worlds.live.label_service import Call, find_calls, without_service
 from worlds.live.sparql_tokens import QueryText, read_query, unescaped
 from worlds.sparql_guard import check_query
 
-_LINE_COLUMN = re.compile(r"(?<![\d:])(\d+):(\d+)(?![\d:])")
+_LINE_COLUMN = re.compile(r"(?<![\d:])(\d+):(\d+)(?!:?\d)")
 _LINE = re.compile(r"\bline[: ]+(\d+)", re.IGNORECASE)
 
 
@@ -73,7 +74,7 @@ def _limited(query: QueryText, rows: int) -> tuple[str, bool]:
         return query.text, False
     after = [token for token in query.tokens[body[1] + 1 :] if token.depth == 0]
     values = next((token.start for token in after if token.says("values")), None)
-    for word, number in zip(after, after[1:], strict=False):
+    for word, number in pairwise(after):
         if word.says("limit") and number.kind == "number" and (values is None or word.start < values):
             if int(number.text) <= rows:
                 return query.text, False

@@ -1,0 +1,125 @@
+"""Entities found by what they are called, by asking for the labels themselves."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from worlds import terms
+from worlds.live.sparql_protocol import SparqlProtocol
+from worlds.spelling import encodable, key
+
+_MOST = 200
+"""Names that are looked at, the shortest first."""
+_WORD = re.compile(r"\w+")
+_LONGEST_NAME = 16
+_KINDS = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
+
+
+class Finds(Protocol):
+    def find(self, name: str, k: int) -> list[str]:
+        """At most k IRIs of what is called so, best first; [] when nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    iri: str
+    text: str
+    kind: int
+
+
+class NameSearch:
+    """Finds the IRIs of what is called so: first as it is written, then by its words in any case."""
+
+    def __init__(self, protocol: SparqlProtocol) -> None:
+        self._protocol = protocol
+        self._endpoint = protocol.endpoint
+
+    def find(self, name: str, k: int) -> list[str]:
+        """At most k IRIs, best first; [] when nothing is called so."""
+        name = encodable(name).strip()
+        words = _WORD.findall(key(name))[:_LONGEST_NAME]
+        if not name or k < 1:
+            return []
+        found = dict.fromkeys(self._ranked(name, self._exact(name)))
+        if len(found) < k and words and self._endpoint.search == "scan":
+            found |= dict.fromkeys(self._ranked(name, self._containing(words)))
+        return list(found)[:k]
+
+    def titled(self, title: str) -> list[str]:
+        """The IRIs of what the article of that title is about."""
+        title = encodable(title).strip()
+        if not title:
+            return []
+        found = self._rows(f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._pages(title))} }} ?page {_ABOUT} ?s }}")
+        if not found and self._endpoint.search == "scan":
+            wanted = _quoted(f"/wiki/{terms.page_of_title(key(title)).removeprefix(terms.ARTICLE)}".casefold())
+            found = self._rows(
+                f"SELECT ?s WHERE {{ ?page {_ABOUT} ?s FILTER(STRENDS(LCASE(STR(?page)), {wanted})) }} LIMIT 5"
+            )
+        return list(dict.fromkeys(row[0] for row in found))
+
+    def called(self, name: str) -> list[str]:
+        """The IRIs of what has exactly that label."""
+        name = encodable(name).strip()
+        return list(dict.fromkeys(one.iri for one in self._exact(name) if one.kind == 0)) if name else []
+
+    def _pages(self, title: str) -> Iterator[str]:
+        spaced = " ".join(title.replace("_", " ").split())
+        for spelled in dict.fromkeys((spaced, spaced[:1].upper() + spaced[1:])):
+            name = terms.page_of_title(spelled).removeprefix(terms.ARTICLE)
+            yield f"<{self._endpoint.articles or terms.ARTICLE}{name}>"
+
+    def _exact(self, name: str) -> list[_Name]:
+        texts = " ".join(_quoted(name) + tag for tag in self._tags())
+        ways = " UNION ".join(
+            f"{{ VALUES ?name {{ {texts} }} ?s <{predicate}> ?name BIND({kind} AS ?kind) }}"
+            for predicate, kind in _KINDS
+        )
+        return self._names(f"SELECT ?s ?name ?kind WHERE {{ {ways} }} LIMIT {_MOST}")
+
+    def _tags(self) -> Iterator[str]:
+        for language in dict.fromkeys((self._endpoint.language, "mul", "")):
+            yield f"@{language}" if language else ""
+
+    def _containing(self, words: list[str]) -> list[_Name]:
+        tests = " && ".join(f"CONTAINS(LCASE(STR(?name)), {_quoted(word)})" for word in words)
+        ways = " UNION ".join(f"{{ ?s <{predicate}> ?name BIND({kind} AS ?kind) }}" for predicate, kind in _KINDS)
+        names = self._names(
+            f"SELECT ?s ?name ?kind WHERE {{ {ways} FILTER({tests}) }} ORDER BY STRLEN(STR(?name)) LIMIT {_MOST}"
+        )
+        return [one for one in names if _has(one.text, words)]
+
+    def _names(self, sparql: str) -> list[_Name]:
+        return [_Name(iri, name, int(kind)) for iri, name, kind in self._rows(sparql)]
+
+    def _rows(self, sparql: str) -> list[tuple[str, ...]]:
+        rows = self._protocol.select(sparql).rows
+        return [
+            tuple(cell.value for cell in row if cell is not None)
+            for row in rows
+            if row[0] is not None and row[0].kind == "iri" and None not in row
+        ]
+
+    def _ranked(self, name: str, found: list[_Name]) -> list[str]:
+        wanted = key(name)
+
+        def place(one: _Name) -> tuple[bool, bool, int, int, str]:
+            spelled = key(one.text)
+            return spelled != wanted, not spelled.startswith(wanted), one.kind, len(spelled), one.iri
+
+        return [one.iri for one in sorted(found, key=place)]
+
+
+_ABOUT = f"<{terms.SCHEMA_ABOUT}>"
+
+
+def _has(text: str, words: list[str]) -> bool:
+    """Whether the words are words of the text, the last one perhaps only begun."""
+    known = _WORD.findall(key(text))
+    return set(words[:-1]) <= set(known) and any(word.startswith(words[-1]) for word in known)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
