@@ -1,5 +1,6 @@
 """What the environment says, read once at the edge and handed on as a value."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,11 @@ from dotenv import dotenv_values
 from platformdirs import user_data_path
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
+MODEL_SECONDS = 120.0
+
+
+class SettingError(Exception):
+    """The environment says something that cannot be used; the message says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,12 @@ class Settings:
     encoder: str = DEFAULT_ENCODER
     model: str | None = None
     model_base_url: str | None = None
+    model_seconds: float = MODEL_SECONDS
+    """How long a reply of the language model may take."""
+    model_temperature: float | None = 0.0
+    """None leaves it to the provider; some models take no other."""
+    model_price: tuple[float, float] | None = None
+    """US dollars for a million tokens that go in and that come out; None where no price is known."""
     contact: str | None = None
 
     @classmethod
@@ -33,6 +45,9 @@ class Settings:
             encoder=found.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
             model=found.get("SHOWHOW_MODEL"),
             model_base_url=found.get("SHOWHOW_MODEL_BASE_URL"),
+            model_seconds=_seconds(found.get("SHOWHOW_MODEL_SECONDS")),
+            model_temperature=_temperature(found.get("SHOWHOW_MODEL_TEMPERATURE")),
+            model_price=_price(found.get("SHOWHOW_MODEL_PRICE")),
             contact=found.get("SHOWHOW_CONTACT"),
         )
 
@@ -40,3 +55,43 @@ class Settings:
     def worlds(self) -> Path:
         """The folder that holds one folder a world."""
         return self.home / "worlds"
+
+
+def _seconds(written: str | None) -> float:
+    if not written:
+        return MODEL_SECONDS
+    found = _number(written)
+    if found is None or found == 0:
+        raise SettingError(f"SHOWHOW_MODEL_SECONDS is {written!r}; write a number of seconds, such as 120.")
+    return found
+
+
+def _temperature(written: str | None) -> float | None:
+    if not written:
+        return 0.0
+    found = _number(written)
+    if found is None and written != "default":
+        raise SettingError(
+            f"SHOWHOW_MODEL_TEMPERATURE is {written!r}; write a number such as 0, or default for the provider's own."
+        )
+    return found
+
+
+def _price(written: str | None) -> tuple[float, float] | None:
+    if not written:
+        return None
+    into, _, out = written.partition("/")
+    prices = _number(into), _number(out)
+    if prices[0] is None or prices[1] is None:
+        raise SettingError(
+            f"SHOWHOW_MODEL_PRICE is {written!r}; write US dollars per million tokens in and out, such as 2.50/10."
+        )
+    return prices[0], prices[1]
+
+
+def _number(written: str) -> float | None:
+    try:
+        found = float(written)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None

@@ -14,6 +14,7 @@ FAILURES = (
     "worlds.source:SourceError",
     "worlds.folder:WorldError",
     "tools.tool_error:ToolError",
+    "settings:SettingError",
 )
 
 

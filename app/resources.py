@@ -9,7 +9,9 @@ from db.database import Database
 from db.schema import upgrade
 from fewshot_library.encoder import SentenceEncoder
 from settings import Settings
+from tools.chat import Chat, ModelSetup, build_chat
 from tools.tool import Context
+from tools.usage import Price
 from worlds.graph import EmbeddedGraph
 from worlds.open import about_world
 from worlds.open import open_world as open_world_in
@@ -39,6 +41,24 @@ def encoder() -> SentenceEncoder:
     return SentenceEncoder(settings().encoder)
 
 
+@cache
+def chat() -> Chat | None:
+    """The language model that is set up, which loads when it is first asked; None where none is."""
+    found = settings()
+    if found.model is None:
+        return None
+    return build_chat(
+        ModelSetup(
+            found.model,
+            found.model_base_url,
+            os.environ.get("OPENAI_API_KEY"),
+            found.model_seconds,
+            found.model_temperature,
+            Price(*found.model_price) if found.model_price else None,
+        )
+    )
+
+
 def open_world(name: str) -> World:
     """The world of that name, opened once, and again after it was built anew."""
     about = about_world(settings().worlds, name)
@@ -55,4 +75,4 @@ def open_world(name: str) -> World:
 
 def tool_context(world: str) -> Context:
     """What the tools work with in that world."""
-    return Context(open_world(world), encoder())
+    return Context(open_world(world), encoder(), chat())

@@ -16,9 +16,11 @@ from typing import Any, Protocol, get_args, get_type_hints
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from tools.chat import Chat
 from tools.limits import Limits
 from tools.parameter import Parameter, parameters_of
 from tools.tool_error import ToolError
+from tools.usage import Usage
 from worlds.source import SourceError, World
 
 
@@ -29,10 +31,11 @@ class Encode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a tool works with: the world and, for meaning, an encoder of texts."""
+    """What a tool works with: the world, for meaning an encoder of texts and, where one is set up, a language model."""
 
     world: World
     encode: Encode
+    chat: Chat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Outcome:
     observation: Observation | None
     error: str | None
     seconds: float
+    usage: Usage | None = None
+    """What the tool's own calls of the language model took, failed ones too; None where there was none."""
 
 
 Work = Callable[[Context, Mapping[str, Any]], Observation]
@@ -91,12 +96,14 @@ class Tool:
         """
         started = time.perf_counter()
         observation, error = None, None
+        chat = context.chat and context.chat.metered()
         try:
-            work = partial(self.work, context, arguments)
+            work = partial(self.work, replace(context, chat=chat), arguments)
             observation = self.limits.hold(self.name, work) if self.limits else work()
         except (ToolError, SourceError) as failed:
             error = str(failed)
-        return Outcome(observation, error, time.perf_counter() - started)
+        usage = chat.used if chat and chat.used.calls else None
+        return Outcome(observation, error, time.perf_counter() - started, usage)
 
 
 def _checked(name: str, function: Callable[..., Observation]) -> type[BaseModel]:
