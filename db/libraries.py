@@ -13,7 +13,7 @@ from db.database import Conflict, Missing
 from db.models import Judgement, Library, LibraryItem, Project, Question, Step, Trace, User
 
 PEOPLE, MODELS = "people", "models"
-_HUMAN = "human"
+HUMAN = "human"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ def _like(chosen: Any, wanted: Wanted) -> Any:
     if wanted.kind is not None:
         chosen = chosen.where(Question.kind == wanted.kind)
     if wanted.by is not None:
-        chosen = chosen.where((Trace.reasoner == _HUMAN) == (wanted.by == PEOPLE))
+        chosen = chosen.where((Trace.reasoner == HUMAN) == (wanted.by == PEOPLE))
     if wanted.rating is not None:
         kept = Step.trace_id == Trace.id, Step.removed_at.is_(None)
         chosen = chosen.where(select(func.avg(Step.rating)).where(*kept).scalar_subquery() >= wanted.rating)

@@ -21,6 +21,8 @@ GENERATED = "generated"
 ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
 """Of a run: it answered; it said that it could not; a person or a limit ended it; it broke."""
 ROLES = ("annotator", "reviewer", "admin")
+MODELLED = """cast(usage as text) like '%"tool": {%'"""
+"""Of a step: its tool called the language model. Written as its index is, so that SQLite sees that it fits."""
 
 
 def now() -> datetime:
@@ -179,6 +181,27 @@ class Step(Base):
             sqlite_where=text("removed_at is null"),
             postgresql_where=text("removed_at is null"),
         ),
+        # What tools are worth is counted from these alone, without reading long observations; in the order of latency
+        # a percentile is a place. Errors and what models took are read where there are any.
+        Index(
+            "ix_step_tool",
+            "tool",
+            "latency",
+            "rating",
+            "removed_at",
+            "trace_id",
+            "position",
+            "started_at",
+            "finished_at",
+        ),
+        Index(
+            "ix_step_failed",
+            "tool",
+            "trace_id",
+            sqlite_where=text("error is not null"),
+            postgresql_where=text("error is not null"),
+        ),
+        Index("ix_step_modelled", "tool", "trace_id", sqlite_where=text(MODELLED), postgresql_where=text(MODELLED)),
     )
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"))

@@ -1,0 +1,237 @@
+"""What tools are worth, against the same figures counted one by one in Python."""
+
+import math
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, event
+
+from db import forking, projects, reading, recording
+from db.bulk import insert_rows, values
+from db.database import Database
+from db.libraries import MODELS, PEOPLE
+from db.models import Project, Question, Step, Trace
+from db.schema import upgrade
+from db.tool_calls import Scope
+from db.tool_report import BOUNDS, ToolReport, ToolWorth, tool_report
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+ERRORS = ("late: 1", "late: 2", "gone: x", "?")
+PROJECTS = ("quays", "locks")
+ROW = {"tool": "read", "latency": 1.0, "rating": 2, "finished_at": START, "started_at": START}
+used = st.fixed_dictionaries(
+    {
+        "model": st.just("m"),
+        "calls": st.integers(1, 3),
+        "input_tokens": st.none() | st.integers(0, 9000),
+        "output_tokens": st.none() | st.integers(0, 900),
+        "seconds": st.floats(0, 9),
+        "cost": st.none() | st.floats(0, 1),
+    }
+)
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> dict[str, Any]:
+    """A step in any state: without a tool, unfinished, failed, undone, never timed, never rated."""
+    finished = draw(st.booleans() | st.just(True))  # noqa: FBT003 - most are
+    error = draw(st.none() | st.sampled_from(ERRORS)) if finished else None
+    usage = draw(st.sampled_from(["", "thought", "tool"]))
+    return {
+        "tool": draw(st.none() | st.sampled_from(["read", "runQuery", "gone by now"])),
+        "error": error,
+        "latency": draw(st.none() | st.floats(0, 40) | st.sampled_from(BOUNDS)) if finished else None,
+        "rating": draw(st.none() | st.integers(1, 5)) if finished else None,
+        "finished_at": START if finished else None,
+        "started_at": START + timedelta(hours=draw(st.integers(0, 3))),
+        "removed_at": draw(st.none() | st.none() | st.just(START)),
+        "usage": {usage: draw(used)} if usage else {},
+        "thought": draw(st.sampled_from(["", 'says "tool": {'])),
+    }
+
+
+traces = st.lists(
+    st.tuples(st.sampled_from(PROJECTS), st.sampled_from(["human", "humaniq"]), st.lists(steps(), max_size=6)),
+    max_size=4,
+)
+scopes = st.builds(
+    Scope,
+    project=st.none() | st.sampled_from([*PROJECTS, "no such project"]),
+    tool=st.none() | st.sampled_from(["read", "never called"]),
+    by=st.none() | st.sampled_from([PEOPLE, MODELS]),
+    since=st.none() | st.integers(0, 3).map(lambda hours: START + timedelta(hours=hours)),
+    until=st.none() | st.integers(0, 4).map(lambda hours: START + timedelta(hours=hours)),
+)
+
+
+def kind_of(error: str) -> str:
+    return error.partition(":")[0]
+
+
+def report(database, scope: Scope = Scope(), **more: Any) -> ToolReport:  # noqa: B008 - it is frozen
+    with database.read() as session:
+        return tool_report(session, scope, kind_of, **more)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stored=traces, scope=scopes)
+def test_every_figure_is_what_counting_one_by_one_gives(scene, stored, scope):
+    rows = fill(scene.database, stored)
+    told = report(scene.database, scope, worst=3)
+    mine = [row for row in rows if fits(row, scope)]
+    assert [each.tool for each in told.tools] == sorted({row["tool"] for row in mine})
+    for each in told.tools:
+        compare(each, [row for row in mine if row["tool"] == each.tool])
+    standing = [row for row in mine if row["removed_at"] is None and row["rating"] is not None]
+    lowest = sorted(standing, key=lambda row: (row["rating"], -row["started_at"].timestamp()))[:3]
+    assert [(w.rating, w.started_at) for w in told.worst] == [(row["rating"], row["started_at"]) for row in lowest]
+    keys = {(row["trace_id"], row["position"]): row for row in standing}
+    assert all(keys[w.trace_id, w.position]["tool"] == w.tool for w in told.worst)
+
+
+def fill(database, stored) -> list[dict[str, Any]]:
+    """Only these traces, with their steps; gives the steps with what their traces say."""
+    rows = []
+    with database.begin() as session:
+        for kind in (Step, Trace, Question, Project):
+            session.execute(delete(kind))
+        for place, (name, reasoner, drawn) in enumerate(stored):
+            project = projects.project_by_name(session, name) or projects.create_project(session, name, "w")
+            question = Question(project_id=project.id, position=place + 1, text=f"Which {place}?")
+            insert_rows(session, Question, [values(question)])
+            trace = Trace(question_id=question.id, reasoner=reasoner)
+            insert_rows(session, Trace, [values(trace)])
+            position = 0
+            for each in drawn:
+                position += each.get("removed_at") is None
+                step = values(Step(trace_id=trace.id, position=max(position, 1), **each))
+                insert_rows(session, Step, [step])
+                rows.append(step | {"project": name, "reasoner": reasoner})
+    return rows
+
+
+def fits(row: dict[str, Any], scope: Scope) -> bool:
+    return (
+        row["tool"] is not None
+        and scope.tool in (None, row["tool"])
+        and scope.project in (None, row["project"])
+        and scope.by in (None, PEOPLE if row["reasoner"] == "human" else MODELS)
+        and (scope.since is None or row["started_at"] >= scope.since)
+        and (scope.until is None or row["started_at"] < scope.until)
+    )
+
+
+def compare(told: ToolWorth, rows: list[dict[str, Any]]) -> None:
+    standing = [row for row in rows if row["removed_at"] is None]
+    assert (told.calls, told.undone) == (len(standing), len(rows) - len(standing))
+    assert told.interrupted == sum(row["finished_at"] is None for row in standing)
+    failures = Counter(kind_of(row["error"]) for row in standing if row["error"] is not None)
+    assert told.failures == failures
+    assert list(told.failures.values()) == sorted(failures.values(), reverse=True)
+    assert told.failed == failures.total()
+    compare_latency(told, [row["latency"] for row in standing if row["latency"] is not None])
+    compare_ratings(told, [row["rating"] for row in standing if row["rating"] is not None])
+    compare_usage(told, [row["usage"]["tool"] for row in standing if "tool" in row["usage"]])
+
+
+def compare_latency(told: ToolWorth, seconds: list[float]) -> None:
+    if not seconds:
+        assert told.latency is None
+        return
+    assert told.latency is not None
+    percentiles = np.percentile(seconds, [50, 95], method="inverted_cdf").tolist()
+    assert [told.latency.p50, told.latency.p95] == percentiles
+    assert (told.latency.timed, told.latency.longest) == (len(seconds), max(seconds))
+    assert list(told.latency.classes) == np.histogram(seconds, [0, *BOUNDS, math.inf])[0].tolist()
+
+
+def compare_ratings(told: ToolWorth, stars: list[int]) -> None:
+    if not stars:
+        assert told.ratings is None
+        return
+    assert told.ratings is not None
+    assert told.ratings.count == len(stars)
+    assert told.ratings.mean == pytest.approx(np.mean(stars))
+    assert told.ratings.stars == {star: stars.count(star) for star in range(1, 6)}
+    # One rating says nothing of how they differ.
+    assert told.ratings.spread == (pytest.approx(np.std(stars, ddof=1)) if len(stars) > 1 else None)
+
+
+def compare_usage(told: ToolWorth, usages: list[dict[str, Any]]) -> None:
+    if not usages:
+        assert told.usage is None
+        return
+    assert told.usage is not None
+    assert told.usage.calls == sum(usage["calls"] for usage in usages)
+    for name in ("input_tokens", "output_tokens", "seconds", "cost"):
+        known = [usage[name] for usage in usages if usage[name] is not None]
+        assert getattr(told.usage, name) == (pytest.approx(sum(known)) if known else None)
+    assert told.usage.unpriced == sum(usage["cost"] is None for usage in usages)
+
+
+def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
+    """A draft of ada's with two calls of `read`, the second one as told."""
+    with scene.database.begin() as session:
+        trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
+        for found, failed in (("Nothing much.", None), (text, error)):
+            step = recording.begin_step(
+                session, trace.id, recording.NewStep("Who?", "read"), seen=trace.version, by=scene.ada.id
+            )
+            recording.complete_step(session, step.id, recording.Observed(found, {}, failed, 0.5))
+        return trace
+
+
+def test_a_step_that_forks_copy_is_counted_once_and_what_is_run_in_them_counts(scene):
+    trace = record(scene)
+    with scene.database.begin() as session:
+        child = forking.fork(session, trace.id, 2, scene.ben.id)
+        grandchild = forking.fork(session, child.id, 1, scene.ada.id)
+        seen = reading.open_trace(session, child.id).trace.version
+        again = reading.open_trace(session, child.id).steps[-1]
+        recording.restart_step(session, again.id, seen=seen, by=scene.ben.id)
+        recording.complete_step(session, again.id, recording.Observed(None, None, "late: 2", 2.0))
+        copied = reading.open_trace(session, grandchild.id)
+        recording.rate(session, copied.steps[0].id, 1, seen=copied.trace.version, by=scene.ada.id)
+    (read,) = report(scene.database).tools
+    assert (read.calls, read.failures, read.ratings) == (3, {"late": 1}, None)
+    assert read.latency is not None
+    assert (read.latency.timed, read.latency.longest) == (3, 2.0)
+
+
+def test_what_was_undone_is_counted_apart_and_leads_nowhere(scene):
+    trace = record(scene, error="gone: x")
+    with scene.database.begin() as session:
+        recording.undo_step(
+            session, trace.id, seen=reading.open_trace(session, trace.id).trace.version, by=scene.ada.id
+        )
+    (read,) = report(scene.database).tools
+    assert (read.calls, read.undone, read.failures) == (1, 1, {})
+
+
+def test_a_store_without_calls_has_no_report(scene):
+    assert report(scene.database) == ToolReport((), ())
+
+
+def test_the_figures_come_from_the_indexes_alone(tmp_path):
+    """Else those of a million steps would wait for gigabytes of observations."""
+    store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    upgrade(store)
+    fill(store, [(name, by, [ROW]) for name in PROJECTS for by in ("human", "humaniq")])
+    asked: list[tuple[str, Any]] = []
+    event.listen(store.engine, "before_cursor_execute", lambda _c, _d, words, given, *_: asked.append((words, given)))
+    report(store, Scope(project="quays", by=PEOPLE))
+    told = [words for words in asked if " step" in words[0]]
+    with store.engine.connect() as connection:
+        plans = [connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", given).all() for words, given in told]
+    store.close()
+    ways = [way for plan in plans for (*_, way) in plan if " step " in way]
+    assert len(ways) >= 6
+    few = ("ix_step_failed", "ix_step_modelled", "ux_step_position")
+    assert [
+        way for way in ways if "USING COVERING INDEX ix_step_tool" not in way and not any(i in way for i in few)
+    ] == []
