@@ -68,12 +68,22 @@ def known_sentences(data_by_step: Mapping[int, Mapping[str, Any] | None]) -> lis
     ]
 
 
-def trace_origin(
-    value: str | Sequence[str], question: str, known: Sequence[Known], sentences: Sequence[Known] = ()
-) -> Origin:
-    """The origin of an argument as it stands, whether it was clicked or typed: the shortest explanation first."""
+def traced(
+    arguments: Mapping[str, Any], question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]
+) -> dict[str, Origin]:
+    """The origin of each argument of a call that was written after these observations."""
+    known, sentences = known_values(data_by_step), known_sentences(data_by_step)
+    return {name: trace_origin(value, question, known, sentences) for name, value in arguments.items()}
+
+
+def trace_origin(value: Any, question: str, known: Sequence[Known], sentences: Sequence[Known] = ()) -> Origin:
+    """The origin of an argument as it stands, whether it was clicked or typed: the shortest explanation first.
+
+    Of numbers and things no origin is told.
+    """
     if not isinstance(value, str):
-        each = [trace_origin(item, question, known, sentences) for item in value]
+        items = value if isinstance(value, (list, tuple)) else ()
+        each = [trace_origin(item, question, known, sentences) for item in items]
         parts = [{"item": place, "origin": origin} for place, origin in enumerate(each)]
         return {"from": "parts", "parts": parts} if parts else TYPED
     wanted = value.strip()
@@ -102,7 +112,8 @@ def _parts(value: str, question: str, known: Sequence[Known], sentences: Sequenc
     """
     taken: list[dict[str, Any]] = []
     for candidate in sorted(known, key=lambda k: -len(k.text)):
-        if SHORTEST_PART <= len(candidate.text) < len(value):
+        # Most values are not in the text at all, and asking that first spares a pattern for each.
+        if SHORTEST_PART <= len(candidate.text) < len(value) and candidate.text in value:
             for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
                 _take(taken, match, candidate.origin)
     for match in re.finditer(CAPITALISED, value):

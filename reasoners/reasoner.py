@@ -81,7 +81,9 @@ Moves = Generator[Action | Saying, Outcome | None, Conclusion]
 class Reasoner(Protocol):
     """A way to answer questions."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As traces and runs tell it."""
 
     def solve(self, task: Task) -> Moves:
         """Decide step by step; Refused or another ReasonerError where there is no answer."""

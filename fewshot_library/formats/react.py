@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from db.models import Step
 from db.record import TraceRecord
 from fewshot_library.formats.chat import KEPT, Call, Message, outcome, unclear
 from fewshot_library.formats.chat_record import Chat, record_from
@@ -42,19 +43,22 @@ def _write(export: Export, stream: TextIO) -> Losses:
 
 def _told(record: TraceRecord) -> Told:
     told = Told(question=record.question.text, final_answer=record.trace.final_answer or None)
-    for step in record.steps:
-        turn = Turn(step.thought, step.tool, observation=_seen(record, step.position))
-        if step.tool is not None:
-            turn.action_input = input_line(step.tool, step.arguments, record.question.text)
-        told.turns.append(turn)
+    told.turns += [turn_of(step, record.question.text) for step in record.steps]
     # A last step that is a thought alone would else be read as the final thought.
     alone = bool(told.turns) and told.turns[-1] == Turn(told.turns[-1].thought)
     told.final_thought = record.trace.final_thought or ("" if alone and told.final_answer is not None else None)
     return told
 
 
-def _seen(record: TraceRecord, position: int) -> str | None:
-    step = record.steps[position - 1]
+def turn_of(step: Step, question: str) -> Turn:
+    """The step as the text tells it."""
+    turn = Turn(step.thought, step.tool, observation=_seen(step))
+    if step.tool is not None:
+        turn.action_input = input_line(step.tool, step.arguments, question)
+    return turn
+
+
+def _seen(step: Step) -> str | None:
     return None if step.observation is None and step.error is None else outcome(step)
 
 
@@ -64,10 +68,7 @@ def _says(record: TraceRecord) -> Any:
     def cut(value: str | None) -> str | None:
         return value.strip() if value is not None else None
 
-    steps = [
-        (cut(step.thought), step.tool, step.tool and step.arguments, cut(_seen(record, step.position)))
-        for step in record.steps
-    ]
+    steps = [(cut(step.thought), step.tool, step.tool and step.arguments, cut(_seen(step))) for step in record.steps]
     trace = record.trace
     return cut(record.question.text), steps, cut(trace.final_thought) or None, cut(trace.final_answer) or None
 

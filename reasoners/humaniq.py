@@ -1,0 +1,37 @@
+"""HumanIQ: a language model with tools imitates how people answered other questions."""
+
+from dataclasses import dataclass, field
+
+from reasoners.investigation import Finding, Investigation
+from reasoners.reasoner import Conclusion, Moves, ReasonerError, Refused, Task
+from reasoners.setup import Setup
+from reasoners.sources import limited
+from tools.chat import Chat
+
+
+@dataclass(frozen=True, slots=True)
+class HumanIQ:
+    """The agent in one setup; it may serve many runs at once."""
+
+    setup: Setup = field(default_factory=Setup)
+    stream: bool = True
+    """Whether somebody wants to hear the model's words as they come."""
+    name: str = field(default="humaniq", init=False)
+
+    def solve(self, task: Task) -> Moves:
+        """Think, act and observe until there is an answer, then write the response."""
+        chat = model_of(task)
+        task = limited(task, self.setup.sources)
+        finding: Finding = yield from Investigation(task, self.setup, chat, stream=self.stream).run()
+        if not finding.answers.final_answer:
+            raise Refused("The model ended without an answer: it found none.")
+        return Conclusion(finding.answers, finding.usage.to_json(), {"form": finding.form})
+
+
+def model_of(task: Task) -> Chat:
+    """The language model that the task comes with."""
+    if task.context.chat is None:
+        raise ReasonerError(
+            "This reasoner needs a language model: set SHOWHOW_MODEL, or follow a demonstration instead."
+        )
+    return task.context.chat

@@ -1,0 +1,84 @@
+"""Thought, action and observation, again and again, until the model gives an answer."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from db.models import Step
+from db.recording import Answers
+from reasoners.conversation import Conversation
+from reasoners.decision import Decision
+from reasoners.ending import answers_in
+from reasoners.hearing import asked
+from reasoners.pipeline import Stage, stage
+from reasoners.prompting import Form, Prompting
+from reasoners.react import ReAct
+from reasoners.reasoner import Action, Saying, Task
+from reasoners.setup import Setup
+from reasoners.trail import Trail, cut_thought
+from tools.chat import Chat, Reply
+from tools.chat_errors import ChatCut, ChatEmpty, ChatRejected
+from tools.tool import Outcome
+from tools.usage import Usage
+
+_without_calls: set[str] = set()
+"""The models whose servers have refused tools and taken text, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an investigation came to; the final answer is empty where it found none."""
+
+    answers: Answers
+    steps: Sequence[Step]
+    usage: Usage
+    """Of the call that ended it."""
+    form: str
+
+
+class Investigation:
+    """One run of the loop."""
+
+    def __init__(self, task: Task, setup: Setup, chat: Chat, *, stream: bool) -> None:
+        self._task = task
+        self._setup = setup
+        self._chat = chat
+        self._stream = stream
+        self._trail = Trail(task.question, task.taken)
+        as_text = setup.form == "text" or (setup.form == "auto" and chat.name in _without_calls)
+        self._prompting = Prompting(ReAct() if as_text else Conversation(), task, setup)
+
+    def run(self) -> Generator[Action | Saying, Outcome | None, Finding]:
+        """Act until there is an answer."""
+        while True:
+            now = stage(self._setup.pipeline, self._task.tools, self._trail.steps)
+            decision, usage = yield from self._decided(now)
+            decision = now.checked(decision)
+            if decision.ending is not None:
+                answers = answers_in(decision.ending, decision.thought)
+                return Finding(answers, self._trail.steps, usage, self._prompting.form.name)
+            if decision.refused is not None:
+                refused = Action(cut_thought(decision.thought), usage=usage.to_json(), refused=decision.refused)
+                self._trail.add(refused, (yield refused))
+            for place, call in enumerate(decision.calls):
+                thought = decision.thought if place == 0 else ""
+                action = self._trail.action(thought, call, usage.to_json() if place == 0 else None)
+                self._trail.add(action, (yield action))
+
+    def _decided(self, now: Stage) -> Generator[Saying, None, tuple[Decision, Usage]]:
+        form = self._prompting.form
+        try:
+            reply = yield from self._asked(now)
+        except (ChatCut, ChatEmpty) as broken:
+            return Decision("", refused=str(broken)), broken.usage or Usage()
+        except ChatRejected:
+            if self._setup.form != "auto" or form.name == ReAct.name:
+                raise
+            self._prompting = Prompting(ReAct(), self._task, self._setup)
+            reply = yield from self._asked(now)
+            _without_calls.add(self._chat.name)
+        return self._prompting.form.read(reply, self._task.question, now.tools), reply.usage
+
+    def _asked(self, now: Stage) -> Generator[Saying, None, Reply]:
+        form: Form = self._prompting.form
+        messages = self._prompting.messages(self._trail.steps, now.tools, now.cue)
+        return (yield from asked(self._chat, messages, form.stop, form.offers(now.tools), stream=self._stream))

@@ -1,0 +1,28 @@
+"""Every reasoner by its name, and how it is made."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reasoners.humaniq import HumanIQ
+from reasoners.reasoner import Reasoner
+from reasoners.setup import Setup
+
+Maker = Callable[[Mapping[str, Any]], Reasoner]
+
+
+class UnknownReasoner(ValueError):
+    """There is no reasoner of that name; the message lists those that there are."""
+
+
+def _humaniq(options: Mapping[str, Any]) -> Reasoner:
+    return HumanIQ(Setup.read(options))
+
+
+MAKERS: dict[str, Maker] = {"humaniq": _humaniq}
+
+
+def make(name: str, options: Mapping[str, Any] | None = None) -> Reasoner:
+    """The reasoner of that name with these options; UnknownReasoner, or its own error for an option that is wrong."""
+    if name not in MAKERS:
+        raise UnknownReasoner(f"there is no reasoner {name!r}; there are {', '.join(MAKERS)}")
+    return MAKERS[name](options or {})
