@@ -2,21 +2,19 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from app.libraries import open_library
+from app.reports import Report, keep_report, kept_report
 from app.resources import database, settings
 from db.database import Missing
 from db.libraries import version
 from db.projects import project_by_name, question_count, question_texts
 from fewshot_library.selection import Wish
 from fewshot_library.usage import usage
-
-Report = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +30,7 @@ class Asked:
 
 def kept_usage(asked: Asked) -> Report | None:
     """The report, if it was made before and the project has had no new question since."""
-    try:
-        found: Report = json.loads(_file(asked).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return found
+    return kept_report(_file(asked))
 
 
 def make_usage(asked: Asked, done: Callable[[int, int], None]) -> Report:
@@ -56,7 +50,7 @@ def make_usage(asked: Asked, done: Callable[[int, int], None]) -> Report:
     ways = {name: getattr(asked.wish, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")}
     told = counted.value(opened.demonstrations)
     report = {**named, **ways, "leave_out_itself": asked.leave_out_itself, **told}
-    _write(file, report)
+    keep_report(file, report)
     return report
 
 
@@ -77,13 +71,3 @@ def _file(asked: Asked) -> Path:
     key = [str(found.id), str(project), questions, settings().encoder, asked.leave_out_itself, way]
     told = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return settings().home / "libraries" / found.name / f"{found.number}-usage" / f"{told[:24]}.json"
-
-
-def _write(file: Path, report: Report) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(json.dumps(report, ensure_ascii=False), encoding="utf-8")
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)

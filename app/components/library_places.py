@@ -10,6 +10,7 @@ VIEWS = {
     "choose": "Choose",
     "usage": "Usage",
     "compare": "Compare",
+    "drift": "Drift",
 }
 APPROVED = "approved"
 """What the address calls all approved traces; a version is named NAME:NUMBER."""

@@ -1,6 +1,5 @@
 """What would be chosen for the questions of a project: which demonstrations are used how often, and which never."""
 
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +12,13 @@ from app.components.plain import plain
 from app.components.selected_library import SelectedLibrary
 from app.components.selection_console import opened_library
 from app.components.table import Entry, show_table
-from app.components.usage_job import show_usage_job, usage_jobs
+from app.components.verb_job import COUNTING, show_verb_job, start_verb_job
+from app.reports import Report
 from app.resources import database
-from app.usages import Asked, Report, kept_usage, make_usage
+from app.usages import Asked, kept_usage, make_usage
 from db.database import StoreError
 from db.projects import projects, question_count
 from fewshot_library.selection import SelectionError
-from worlds.folder import WorldError
 from worlds.source import SourceError
 
 AT_ONCE = 200
@@ -61,7 +60,7 @@ def show_usage(library: SelectedLibrary) -> None:
 def _offer_to_count(library: SelectedLibrary, asked: Asked, questions: int, way: Way) -> None:
     """Nothing was counted for this yet."""
     name = f"{library.reference} for {asked.project}"
-    if show_usage_job(name):
+    if show_verb_job(COUNTING, name):
         return
     if not st.button(f"Count for {questions:,} questions", key="count_usage", type="primary"):
         st.caption(
@@ -71,8 +70,7 @@ def _offer_to_count(library: SelectedLibrary, asked: Asked, questions: int, way:
         return
     if questions > AT_ONCE:
         words = [*("library", "usage", library.reference, "--project", asked.project), *_options(way)]
-        with suppress(WorldError):  # Somebody else has begun with it meanwhile.
-            usage_jobs().start(name, "Counting", words)
+        start_verb_job(COUNTING, name, words)
         st.rerun()
     try:
         opened_library(library)

@@ -1,4 +1,6 @@
-"""Library: approved traces browsed, frozen, compared and exported, and what would be chosen of them."""
+"""Library: approved traces browsed, frozen, compared and exported, what would be chosen of them,
+and whether they still hold.
+"""
 
 import streamlit as st
 
@@ -6,6 +8,7 @@ from app.components.chrome import keys_door
 from app.components.compare_versions import show_comparison
 from app.components.demonstrations import show_demonstrations
 from app.components.freeze_library import freeze_library
+from app.components.library_drift import show_drift
 from app.components.library_overview import show_overview
 from app.components.library_places import VIEWS
 from app.components.library_usage import show_usage
@@ -18,7 +21,7 @@ from db.models import User
 
 KEYS = {
     "Alt+L": "Freeze a version",
-    "Alt+1 … Alt+5": "Choose the view of the library",
+    "Alt+1 … Alt+6": "Choose the view of the library",
     "Alt+N, Alt+P": "Open the next or the previous demonstration",
     "Alt+E": "Export what is listed",
     "?": "This sheet",
@@ -49,6 +52,8 @@ def show_library(library: SelectedLibrary) -> None:
             show_usage(library)
         case "compare":
             show_comparison(library)
+        case "drift":
+            show_drift(library)
         case _:
             show_demonstrations(library)
 

@@ -8,8 +8,9 @@ import typer
 
 from app.exports import export_of
 from app.libraries import open_library
+from app.reports import Report
 from app.resources import database
-from app.usages import Asked, Report, make_usage
+from app.usages import Asked, make_usage
 from app.verbs.conditions import By, Kind, OfProject, Rating, Text, conditions
 from app.verbs.output import CommandFailed, emit, progress
 from app.verbs.wish import Alpha, Balance, Distance, Exchange, Gamma, K, LeaveOut, Mode, Reference, Seed

@@ -1,4 +1,4 @@
-"""`showhow traces import | export | list | show`."""
+"""`showhow traces import | export | list | show | replay`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ import typer
 from app.exports import export_of
 from app.resources import database
 from app.verbs.output import CommandFailed, emit
+from app.verbs.trace_replay import replay
 from app.verbs.written import tell_losses, written_whole
 from db.database import StoreError
 from db.merge import Outcome, merge
@@ -24,7 +25,8 @@ from db.record import TraceRecord
 from fewshot_library.formats import READ, WRITTEN, read_traces, writer
 from fewshot_library.formats.format import FormatError, Found, Refused, Remark
 
-app = typer.Typer(no_args_is_help=True, help="Import, export, list and show traces.")
+app = typer.Typer(no_args_is_help=True, help="Import, export, list, show and run again traces.")
+app.command("replay")(replay)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ReadFormat = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(READ)}")]

@@ -152,6 +152,27 @@ def test_usage_is_counted_at_once_or_beside_the_server(page: Page, home: Showhow
     expect(page.locator(".st-key-usage_sizes")).to_contain_text("900")
 
 
+def test_demonstrations_are_run_again_and_what_has_moved_is_shown_beside_what_was(page: Page, home: Showhow):
+    home.run("library", "freeze", "made", "--project", "Fictional people")
+    ned = Librarian(page, home.url, "ned")
+    ned.look("made", view="drift")
+    ned.click("Run 20 demonstrations again")
+    expect(page.get_by_text("Every observation is what it was.")).to_be_visible(timeout=90_000)
+    # The published demonstrations were recorded in a world that is not here.
+    ned.look("mintaka", view="drift")
+    ned.click("Run 20 demonstrations again")
+    sizes = page.locator(".st-key-drift_sizes")
+    sizes.wait_for(timeout=90_000)
+    expect(sizes).to_contain_text(re.compile(r"run again\s*20\s*the same\s*0\s*differ\s*0\s*broken\s*20"))
+    rows = ned.rows("Traces that differ")
+    assert {row[1] for row in rows} == {"broken"}
+    expect(page.locator("h3").first).to_have_text(rows[0][0])
+    expect(page.get_by_text("There is no world").first).to_be_visible()
+    assert page.locator(".beside").count() > 1
+    ned.click("Open in Annotate")
+    expect(page.locator("h1")).to_have_text(rows[0][0])
+
+
 def test_text_of_people_is_never_markup(page: Page, home: Showhow):
     mia = Librarian(page, home.url, "mia")
     reference = f"{HOSTILE}:1"
