@@ -5,6 +5,7 @@ SourceError
   SourceTimeout       it did not answer in time, or would have used too much memory
   QueryRefused        it is not asked: an update, a SERVICE call, a text that is no query
   NotFound            it answered that there is no such article or entity
+    Ambiguous         ... but several things are called so, and each is a choice
 "Nothing found" by a search or a query is an empty result and no error.
 """
 
@@ -42,6 +43,18 @@ class Hit:
     entity: str | None = None
     score: float = 0.0
     relaxed: bool = False
+    description: str | None = None
+    """What it is about in a few words, where the source tells that."""
+
+
+class Ambiguous(NotFound):
+    """Several things are called so; the message lists them."""
+
+    def __init__(self, title: str, choices: Sequence[Hit]) -> None:
+        told = "; ".join(f"{hit.title} ({hit.description})" if hit.description else hit.title for hit in choices)
+        super().__init__(f"{title!r} may mean several things; name the one that is meant: {told}.")
+        self.title = title
+        self.choices = tuple(choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,8 @@ class Article:
     """Headings, each with the place of its first sentence; what stands before the first one introduces the article."""
     date: str | None = None
     """The day on which it was written, as 2024-10-20; None where it is not told."""
+    redirected: str | None = None
+    """The other title that led here; None where the article was asked for by its own."""
 
     @property
     def text(self) -> str:

@@ -53,9 +53,9 @@ def _article(record: dict[str, Any], file: Path, line: int) -> Article:
     return Article(title, split(checked_text(text, file, line)), _entity(record, file, line))
 
 
-def split(text: str) -> tuple[str, ...]:
+def split(text: str, language: str = "en") -> tuple[str, ...]:
     """The sentences of a text, a paragraph's end ending one too."""
-    found = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment("en", part))
+    found = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment(language, part))
     return tuple(sentence for sentence in found if sentence)
 
 

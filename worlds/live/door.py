@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from worlds.live.access import Access, Policy
 from worlds.live.answers import Answers
 from worlds.live.gate import gate_of
-from worlds.live.request import Answer, BadStatus, NoAnswer, Request, host_of, named
+from worlds.live.request import Answer, BadStatus, Busy, NoAnswer, Request, host_of, named
 from worlds.live.wire import Broken, Late, exchange
 from worlds.source import SourceTimeout, SourceUnavailable
 
@@ -38,8 +38,8 @@ class Door:
             return recorded
         if not self._access.live:
             raise SourceUnavailable(self._not_recorded(request))
-        agent = self._access.user_agent()
-        answer = self._asked(request, {"User-Agent": agent, "Accept-Encoding": "gzip", **request.headers})
+        own = {"User-Agent": self._access.user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
+        answer = self._asked(request, {**request.headers, **own})
         self._answers.record(key, answer)
         return answer
 
@@ -67,6 +67,8 @@ class Door:
                 wait = self._told_to_wait(answer, wait)
             except Broken as broken:
                 trouble = f"could not be reached ({broken})"
+            except Busy as busy:
+                trouble = f"had no time ({busy})"
             except Late as late:
                 raise SourceTimeout(
                     f"{host_of(request.url)} did not answer within {self._policy.seconds:g} s; "
@@ -93,7 +95,7 @@ class Door:
         for _ in range(_MOST_REDIRECTS):
             host = self._permitted(request.url)
             with gate_of(host).entered(self._policy, ends):
-                answer = exchange(request, {**headers, **dict(self._policy.headers)}, ends, self._policy.most_bytes)
+                answer = exchange(request, headers, ends, self._policy.most_bytes)
             place = answer.headers.get("location")
             if answer.status not in {301, 302, 303, 307, 308} or place is None:
                 return answer

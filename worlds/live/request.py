@@ -3,6 +3,7 @@
 SourceUnavailable
   BadStatus           the host answered, with a status that tells of a failure
   NoAnswer            what came is no answer to what was asked: another content type, cut off, too long
+  Busy                the host asks under a good status to come again; the door does
 """
 
 import json
@@ -29,6 +30,10 @@ class BadStatus(SourceUnavailable):
 
 class NoAnswer(SourceUnavailable):
     """What came is no answer: of another type, cut off, or too long."""
+
+
+class Busy(SourceUnavailable):
+    """The host tells in its answer that it has no time now; raised by a check, it makes the door ask again."""
 
 
 @dataclass(frozen=True, slots=True)

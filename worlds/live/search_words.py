@@ -1,0 +1,84 @@
+"""From a question to words that a search engine can match: engines want every word, and know no grammar."""
+
+import re
+from collections.abc import Iterator
+
+from worlds.question_words import STOP_WORDS
+
+MOST_QUERIES = 4
+_MOST_WORDS = 32
+_MOST_NAMES = 6
+_LONGEST_TITLE = 8
+_WORD = re.compile(r"\w+(?:['’.-]\w+)*")
+_PART = re.compile(r"\b[A-Z]\.|\w+(?:['’.-]\w+)*|[^\w\s]")
+_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,100})[\"”“»]")
+_POSSESSIVE = re.compile(r"['’]s$")
+_JOINS = frozenset("of the de la le von van der den du di da del and & in on at for to a".split())
+"""Small words that stand inside names."""
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in their order, each once, without what engines take for operators."""
+    found = (_POSSESSIVE.sub("", word) for word in _WORD.findall(text))
+    seen = dict.fromkeys(word.lower() if word in {"AND", "OR", "NOT"} else word for word in found)
+    return list(seen)[:_MOST_WORDS]
+
+
+def names_of(query: str) -> list[str]:
+    """What a query may name, most telling first: what stands in quotes, runs of capitals, a short query itself."""
+    names = [" ".join(quoted.split()) for quoted in _QUOTED.findall(query)]
+    bare = " ".join(query.split()).strip(" ?!.\"“”'")
+    if bare and len(bare.split()) <= _LONGEST_TITLE and not _asks(bare):
+        names.append(bare)
+    runs = list(_runs(_QUOTED.sub(" , ", query)))
+    names += sorted(runs, key=len, reverse=True)
+    return list(dict.fromkeys(names))[:_MOST_NAMES]
+
+
+def relaxations(query: str) -> list[tuple[str, ...]]:
+    """Sets of words to search for, one after the other: all telling ones, then ever fewer, the most telling kept."""
+    words = words_of(query)
+    telling = [word for word in words if word.lower() not in STOP_WORDS] or words
+    named = {word.lower() for name in names_of(query) if name != " ".join(query.split()) for word in words_of(name)}
+    ranked = sorted(telling, key=lambda word: (word.lower() not in named, not word[0].isdigit(), -len(word)))
+    sizes = [len(telling)]
+    of_names = sum(word.lower() in named for word in telling)
+    while sizes[-1] > 1 and len(sizes) < MOST_QUERIES:
+        half = (sizes[-1] + 1) // 2
+        sizes.append(of_names if half < of_names < sizes[-1] else half)
+    kept = (frozenset(ranked[:size]) for size in sizes)
+    return [tuple(word for word in telling if word in some) for some in kept if some]
+
+
+def _asks(text: str) -> bool:
+    """Whether a text begins as a question does."""
+    first = text.split(maxsplit=1)[0].lower()
+    return first in STOP_WORDS and first not in {"a", "the", "all", "my"} and text[:1].isupper() and " " in text
+
+
+def _runs(query: str) -> Iterator[str]:
+    """Runs of words with capitals, small words inside them allowed; with those also the parts between them."""
+    run: list[str] = []
+    for part in [*_PART.findall(query), ","]:
+        word = _POSSESSIVE.sub("", part)
+        capital = word[:1].isupper() or (word[:1].isdigit() and bool(run))
+        begins = capital and word.lower() not in STOP_WORDS
+        if begins or (run and (capital or word in _JOINS)):
+            run.append(word)
+        else:
+            yield from _named(run)
+            run = []
+        if part != word:
+            yield from _named(run)
+            run = []
+
+
+def _named(run: list[str]) -> Iterator[str]:
+    while run and run[-1] in _JOINS:
+        run = run[:-1]
+    if not run:
+        return
+    yield " ".join(run)
+    parts = re.split(r" (?:and|in|at|for|on|to) ", " ".join(run))
+    if len(parts) > 1:
+        yield from parts

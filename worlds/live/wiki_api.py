@@ -1,0 +1,153 @@
+"""The api.php of a MediaWiki: searching by wikipedia-api, and what that lacks, all through the door."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import wikipediaapi
+
+from worlds.live.door import Door
+from worlds.live.request import Answer, Busy, NoAnswer, Request, host_of, whole_json
+
+MOST_TITLES = 50
+_MOST_EXTRACTS = 20
+_NO_SUCH_PAGE = frozenset({"missingtitle", "invalidtitle", "pagecannotexist", "nosuchpageid", "nosuchrevid"})
+"""Errors that are an answer: there is no such page."""
+_BUSY = re.compile(r"maxlag|ratelimited|readonly|.*too-busy.*|internal_api_error.*")
+_TAG = re.compile(r"<[^>]*>")
+_ILLEGAL = re.compile(r"[#<>\[\]|{}\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One result of a search, the snippet in plain text."""
+
+    title: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """What a wiki tells of one of its pages."""
+
+    title: str
+    item: str | None = None
+    description: str | None = None
+    extract: str | None = None
+    """How its text begins, where the wiki tells that."""
+    choices: bool = False
+    """Whether it only lists what else is called so."""
+
+
+class WikiApi:
+    """Asks one api.php; safe to share between threads."""
+
+    def __init__(self, url: str, language: str, door: Door) -> None:
+        self._url = url
+        self._door = door
+        self._wiki = wikipediaapi.Wikipedia(
+            user_agent="Showhow", language=language, max_retries=0, transport=_Through(url, door)
+        )
+
+    def ask(self, parameters: Mapping[str, str | int]) -> dict[str, Any]:
+        """What the api says; errors other than of a missing page are a SourceError."""
+        asked = urlencode({**parameters, "format": "json", "formatversion": 2})
+        answer = self._door.send(Request(f"{self._url}?{asked}", check=checked))
+        found: dict[str, Any] = json.loads(answer.body)
+        return found
+
+    def search(self, words: str, what: str, limit: int) -> list[Found]:
+        """The wiki's own search; `what` is title, text or nearmatch (the page of exactly that name, case aside)."""
+        pages = self._wiki.search(words, limit=limit, what=what).pages
+        return [
+            Found(title, plain(page.search_meta.snippet if page.search_meta else "")) for title, page in pages.items()
+        ]
+
+    def properties(self, titles: Sequence[str]) -> dict[str, Properties]:
+        """By each title as it was given: what is told of the page there, redirects followed; without missing ones."""
+        known: dict[str, Properties] = {}
+        asked = [title for title in dict.fromkeys(titles) if title.strip() and not _ILLEGAL.search(title)]
+        for start in range(0, len(asked), _MOST_EXTRACTS):
+            known |= self._batch(asked[start : start + _MOST_EXTRACTS])
+        return known
+
+    def _batch(self, titles: Sequence[str]) -> dict[str, Properties]:
+        found = self.ask(
+            {
+                "action": "query",
+                "titles": "|".join(titles),
+                "redirects": 1,
+                "prop": "pageprops|description|extracts",
+                "ppprop": "wikibase_item|wikibase-shortdesc|disambiguation",
+                "exintro": 1,
+                "explaintext": 1,
+                "exsentences": 2,
+                "exlimit": _MOST_EXTRACTS,
+            }
+        ).get("query", {})
+        led_to = {step["from"]: step["to"] for kind in ("normalized", "redirects") for step in found.get(kind, [])}
+        pages = {page["title"]: page for page in found.get("pages", []) if "pageid" in page}
+        known = {}
+        for title in titles:
+            end = title
+            for _ in range(3):
+                end = led_to.get(end, end)
+            if end in pages:
+                known[title] = _properties(pages[end])
+        return known
+
+    def has_title_search(self) -> bool:
+        """Whether titles can be searched on their own; where CirrusSearch works they cannot, and need not be."""
+        found = self.ask({"action": "query", "meta": "siteinfo", "siprop": "extensions"})
+        return all(each.get("name") != "CirrusSearch" for each in found.get("query", {}).get("extensions", []))
+
+
+class _Through(httpx.BaseTransport):
+    """Sends what wikipedia-api asks of its Wikipedia through the door, to the api.php that is meant."""
+
+    def __init__(self, url: str, door: Door) -> None:
+        self._url = url
+        self._door = door
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        asked = request.url.query.decode("ascii")
+        answer = self._door.send(Request(f"{self._url}?{asked}", check=checked))
+        return httpx.Response(answer.status, headers={"content-type": answer.content_type}, content=answer.body)
+
+
+def checked(answer: Answer) -> None:
+    """NoAnswer for an error that the api tells under a good status, Busy where asking again may help."""
+    whole_json(answer)
+    found = json.loads(answer.body)
+    if not isinstance(found, dict):
+        raise NoAnswer(
+            f"{host_of(answer.url)} answered with JSON that no MediaWiki writes; check the address of its api."
+        )
+    error = found.get("error")
+    if error is None or error.get("code") in _NO_SUCH_PAGE:
+        return
+    code, said = str(error.get("code")), plain(str(error.get("info")))
+    if _BUSY.fullmatch(code):
+        raise Busy(f"{host_of(answer.url)} is busy ({said[:200]}).")
+    raise NoAnswer(f"{host_of(answer.url)} refused ({code}): {said[:300]}")
+
+
+def plain(markup: str) -> str:
+    """A snippet of the api without its tags and entities, in one line."""
+    return " ".join(unescape(_TAG.sub("", markup)).split())
+
+
+def _properties(page: Mapping[str, Any]) -> Properties:
+    told = page.get("pageprops", {})
+    return Properties(
+        page["title"],
+        told.get("wikibase_item"),
+        page.get("description") or told.get("wikibase-shortdesc") or None,
+        " ".join(page.get("extract", "").split()) or None,
+        "disambiguation" in told or page["title"].endswith("(disambiguation)"),
+    )
