@@ -1,0 +1,83 @@
+"""The kind that a sentence tells is the kind of the class that raised it, for every sentence in the program."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools import chat_errors, failures
+from tools.chat_errors import ChatError
+from tools.failures import KINDS, OTHER, kind_of
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_CLASS = {
+    "SourceTimeout": "time limit",
+    "QueryRefused": "refused query",
+    "NotFound": "not found",
+    "SourceUnavailable": "unavailable",
+    **{
+        name: "model"
+        for name, kind in vars(chat_errors).items()
+        if isinstance(kind, type) and issubclass(kind, ChatError)
+    },
+}
+
+
+def sentences() -> Iterator[tuple[str, str, str]]:
+    """Where an error is made, its class, and its sentence with 7 for whatever is filled in."""
+    for room in ("tools", "worlds"):
+        for file in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and node.args and (said := written(node.args[0])):
+                    place = f"{file.relative_to(ROOT)}:{node.lineno}"
+                    yield place, ast.unparse(node.func).rpartition(".")[2], said
+
+
+def written(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in node.values)
+    return None
+
+
+EVERY = list(sentences())
+TYPED = [each for each in EVERY if each[1] in BY_CLASS]
+OURS = [each for each in EVERY if each[1] == "ToolError" and "foreign" not in each[0]]
+
+
+def test_there_are_sentences_of_every_class():
+    assert {raised for _, raised, _ in TYPED} >= {"SourceTimeout", "QueryRefused", "NotFound", "ChatBusy"}
+    assert len(TYPED) > 50
+    assert len(OURS) > 10
+
+
+def test_every_sentence_of_a_class_has_its_kind():
+    wrong = [
+        f"{place} {raised}: {kind_of(said)!r} for {said!r}"
+        for place, raised, said in TYPED
+        if kind_of(said) != BY_CLASS[raised]
+    ]
+    assert wrong == []
+
+
+def test_every_sentence_of_our_tools_has_a_kind():
+    assert [f"{place} {said!r}" for place, _, said in OURS if kind_of(said) not in KINDS[:-1]] == []
+
+
+def test_what_a_tool_of_others_says_in_its_own_words_is_another_kind():
+    assert (
+        kind_of("add failed with ZeroDivisionError: division by zero; try other arguments, or another tool.") == OTHER
+    )
+    assert kind_of("") == OTHER
+
+
+def test_words_of_a_question_or_a_page_do_not_make_the_kind():
+    said = "There is no article titled 'The language model was stopped at its limit of 2 s'; search for it."
+    assert kind_of(said) == "not found"
+    said = 'The query is no valid SELECT or ASK: "SHOWHOW_MODEL, 3 times in a row". Mend it there and run it again.'
+    assert kind_of(said) == "refused query"
+
+
+def test_the_kinds_are_told_in_the_order_in_which_they_are_tried():
+    told = failures.__doc__ or ""
+    assert [line.split("  ")[0] for line in told.splitlines() if "   " in line] == list(KINDS)
