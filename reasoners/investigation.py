@@ -20,8 +20,8 @@ from tools.chat_errors import ChatCut, ChatEmpty, ChatRejected
 from tools.tool import Outcome
 from tools.usage import Usage
 
-_without_calls: set[str] = set()
-"""The models whose servers have refused tools and taken text, by name."""
+_NO_CALLS = "refuses tools"
+"""Learnt of a server that refused a request with tools and took one without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Investigation:
         self._chat = chat
         self._stream = stream
         self._trail = Trail(task.question, task.taken)
-        as_text = setup.form == "text" or (setup.form == "auto" and chat.name in _without_calls)
+        as_text = setup.form == "text" or (setup.form == "auto" and _NO_CALLS in chat.learnt)
         self._prompting = Prompting(ReAct() if as_text else Conversation(), task, setup)
 
     def run(self) -> Generator[Action | Saying, Outcome | None, Finding]:
@@ -75,7 +75,7 @@ class Investigation:
                 raise
             self._prompting = Prompting(ReAct(), self._task, self._setup)
             reply = yield from self._asked(now)
-            _without_calls.add(self._chat.name)
+            self._chat.learnt.add(_NO_CALLS)
         return self._prompting.form.read(reply, self._task.question, now.tools), reply.usage
 
     def _asked(self, now: Stage) -> Generator[Saying, None, Reply]:

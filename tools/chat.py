@@ -101,13 +101,17 @@ class Chat:
         self.name = name
         self.seconds = seconds
         self.price = price
+        self.learnt: set[str] = set()
+        """What those who ask found out about the server; every Chat that was made from this one knows it too."""
         self._load = load
         self._lock = Lock()
         self._used = Usage()
 
     def metered(self) -> "Chat":
         """The same model with a meter that stands at nothing."""
-        return Chat(self.name, self._load, seconds=self.seconds, price=self.price)
+        other = Chat(self.name, self._load, seconds=self.seconds, price=self.price)
+        other.learnt = self.learnt
+        return other
 
     @property
     def used(self) -> Usage:
