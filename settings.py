@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -32,6 +33,10 @@ class Settings:
     model_price: tuple[float, float] | None = None
     """US dollars for a million tokens that go in and that come out; None where no price is known."""
     contact: str | None = None
+    offline: bool = False
+    """Whether live worlds answer from their record only."""
+    as_of: datetime | None = None
+    """The moment as of which live worlds answer, from their record."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
@@ -49,6 +54,8 @@ class Settings:
             model_temperature=_temperature(found.get("SHOWHOW_MODEL_TEMPERATURE")),
             model_price=_price(found.get("SHOWHOW_MODEL_PRICE")),
             contact=found.get("SHOWHOW_CONTACT"),
+            offline=_yes(found.get("SHOWHOW_OFFLINE")),
+            as_of=_moment(found.get("SHOWHOW_AS_OF")),
         )
 
     @property
@@ -87,6 +94,22 @@ def _price(written: str | None) -> tuple[float, float] | None:
             f"SHOWHOW_MODEL_PRICE is {written!r}; write US dollars per million tokens in and out, such as 2.50/10."
         )
     return prices[0], prices[1]
+
+
+def _yes(written: str | None) -> bool:
+    if (written or "0").casefold() not in {"0", "1", "no", "yes", "false", "true"}:
+        raise SettingError(f"SHOWHOW_OFFLINE is {written!r}; write 1 or 0.")
+    return (written or "0").casefold() in {"1", "yes", "true"}
+
+
+def _moment(written: str | None) -> datetime | None:
+    """A moment; one without a time zone is of this machine's."""
+    if not written:
+        return None
+    try:
+        return datetime.fromisoformat(written).astimezone()
+    except ValueError:
+        raise SettingError(f"SHOWHOW_AS_OF is {written!r}; write a moment such as 2026-11-21T14:00.") from None
 
 
 def _number(written: str) -> float | None:

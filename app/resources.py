@@ -13,6 +13,7 @@ from tools.chat import Chat, ModelSetup, build_chat
 from tools.tool import Context
 from tools.usage import Price
 from worlds.graph import EmbeddedGraph
+from worlds.live.access import Access
 from worlds.open import about_world
 from worlds.open import open_world as open_world_in
 from worlds.source import World
@@ -59,13 +60,18 @@ def chat() -> Chat | None:
     )
 
 
+def _access() -> Access:
+    found = settings()
+    return Access(found.contact, offline=found.offline, as_of=found.as_of)
+
+
 def open_world(name: str) -> World:
     """The world of that name, opened once, and again after it was built anew."""
     about = about_world(settings().worlds, name)
     with _opening:
         known = _open.get(name)
         if known is None or known.about != about:
-            _open[name] = open_world_in(settings().worlds, name)
+            _open[name] = open_world_in(settings().worlds, name, _access(), os.environ)
         found = _open[name]
     if known is not None and known is not found and isinstance(known.graph, EmbeddedGraph):
         # Its processes hold a graph that is no longer there.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from worlds.fingerprint import Fingerprint
-from worlds.folder import ABOUT, TEXT, WorldError, world_folder
+from worlds.folder import ABOUT, TEXT, WorldError, WorldExists, world_folder
 from worlds.graph_index import GraphWriter
 from worlds.source import Article
 from worlds.text import TextWriter
@@ -21,10 +21,6 @@ from worlds.toml import dump
 _PARTIAL = ".building-"
 _FORMER = "-former-"
 _TAKEN = "There is a world {!r} already; choose another name, or replace it with --replace."
-
-
-class WorldExists(WorldError):
-    """There is a world of that name already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ class UnknownWorld(WorldError):
     """There is no world of that name."""
 
 
+class WorldExists(WorldError):
+    """There is a world of that name already."""
+
+
 def world_folder(worlds: Path, name: str) -> Path:
     """Where the world of that name lies or would lie; BadWorldName for a name with anything but plain characters."""
     if not _NAME.fullmatch(name):

@@ -14,8 +14,7 @@ from db.database import Conflict
 from db.merge import merge
 from db.models import Project
 from db.record import TraceRecord
-from worlds.build import WorldExists
-from worlds.folder import ABOUT
+from worlds.folder import ABOUT, WorldExists
 from worlds.generator.build import generate_world
 from worlds.questions.question_file import QUESTIONS
 from worlds.universe.options import Options

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from worlds.build import Sources, WorldExists, build_world
-from worlds.folder import BadWorldName, UnknownWorld, WorldError, world_names
+from worlds.build import Sources, build_world
+from worlds.folder import BadWorldName, UnknownWorld, WorldError, WorldExists, world_names
 from worlds.importers import read_articles
 from worlds.importers.files import MalformedFile
 from worlds.open import about_world, list_worlds, open_world

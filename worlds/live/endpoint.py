@@ -39,9 +39,8 @@ class Endpoint:
     property: str = terms.DIRECT
     """What the IRIs of items and of relations begin with, so that Q42 and P57 are short for them."""
     language: str = "en"
-    seconds: float = 30.0
     rows: int = 1000
-    bytes: int = 16 << 20
+    """Rows of a result that are given out."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"

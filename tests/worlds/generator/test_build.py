@@ -14,8 +14,7 @@ import pytest
 
 from tools.registry import TOOLS
 from tools.tool import Context, Observation
-from worlds.build import WorldExists
-from worlds.folder import WorldError
+from worlds.folder import WorldError, WorldExists
 from worlds.generator.build import generate_world
 from worlds.generator.items import Items
 from worlds.generator.pages import pages
