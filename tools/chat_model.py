@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import httpx
@@ -24,6 +25,7 @@ MOST_BYTES = 16_000_000
 # What providers' packages raise: LangChain's family for what servers report, the rest for replies that are none. Only
 # their code runs where these are caught.
 RAISED = (
+    ChatError,
     LangChainException,
     openai.OpenAIError,
     httpx.HTTPError,
@@ -117,7 +119,9 @@ def _options(setup: ModelSetup) -> dict[str, Any]:
     return options
 
 
+@cache
 def _client() -> httpx2.Client:
+    """The connections of this process to all OpenAI-compatible servers."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
     return httpx2.Client(limits=limits, event_hooks={"response": [_bounded]})
 

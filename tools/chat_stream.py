@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from tools.chat_errors import ChatBroken, ChatError, ChatTimeout
+from tools.chat_errors import ChatError, ChatTimeout
 
 Found = TypeVar("Found")
 
@@ -87,7 +87,7 @@ class Errand(Generic[Found]):
             self._abandoned.set()
         (found,) = news
         if found is None:
-            raise ChatBroken("The request to the language model failed by a fault of the program; see its log.")
+            raise ChatError("The request to the language model failed by a fault of the program; see its log.")
         if isinstance(found, ChatError):
             raise found
         return found
