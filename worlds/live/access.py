@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from importlib.metadata import version
 
 from worlds.source import SourceUnavailable
 
@@ -31,6 +30,9 @@ class Access:
                 "Live sources are not asked without a contact: set SHOWHOW_CONTACT to an e-mail address or a page "
                 "where you can be reached (plain characters), because Wikimedia asks every program for it."
             )
+        # Every start of the command line passes by here, and few ask live sources.
+        from importlib.metadata import version  # noqa: PLC0415
+
         return f"Showhow/{version('showhow')} ({contact})"
 
 

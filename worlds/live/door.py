@@ -1,8 +1,12 @@
 """The one door through which live sources are asked: recorded answers first, then the host, politely and bounded."""
 
+import math
 import random
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
@@ -17,6 +21,17 @@ from worlds.source import SourceTimeout, SourceUnavailable
 _MOST_REDIRECTS = 5
 _FIRST_WAIT = 0.5
 _KEPT_OF_FAILURE = 10_000
+_SHORTEST_KEY = 8
+_ENDS: ContextVar[float] = ContextVar("ends", default=math.inf)
+"""When the call that sends several requests has to be over."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """How long one call may still take, and how long it stood before closed gates."""
+
+    ends: float
+    waited: float = 0.0
 
 
 class Door:
@@ -29,6 +44,8 @@ class Door:
         self._policy = policy
         self._answers = answers
         self._access = access
+        words = {word for _, value in policy.headers for word in (value, *value.split()) if len(word) >= _SHORTEST_KEY}
+        self._secrets = sorted(words, key=len, reverse=True)
 
     def send(self, request: Request) -> Answer:
         """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
@@ -43,6 +60,16 @@ class Door:
         self._answers.record(key, answer)
         return answer
 
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """Everything that this thread sends inside counts as one call, which as a whole has Policy.seconds."""
+        ends = min(time.monotonic() + self._policy.seconds, _ENDS.get())
+        token = _ENDS.set(ends)
+        try:
+            yield
+        finally:
+            _ENDS.reset(token)
+
     def _still_good(self, recorded: Answer) -> bool:
         return not self._access.live or datetime.now(UTC) - recorded.moment < self._policy.keep
 
@@ -55,26 +82,23 @@ class Door:
 
     def _asked(self, request: Request, headers: dict[str, str]) -> Answer:
         """Ask until there is an answer, no attempt is left, or the time is over."""
-        ends = time.monotonic() + self._policy.seconds
+        call = _Call(min(time.monotonic() + self._policy.seconds, _ENDS.get()))
         trouble = ""
         for attempt in range(self._policy.attempts):
             wait = _FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (spreads callers, guards nothing)
             try:
-                answer = self._followed(request, headers, ends)
+                answer = self._followed(request, headers, call)
                 if answer.status not in request.again:
                     return self._checked(request, answer)
                 trouble = f"answered {named(answer.status)}"
                 wait = self._told_to_wait(answer, wait)
             except Broken as broken:
-                trouble = f"could not be reached ({broken})"
+                trouble = f"could not be reached ({self._hushed(str(broken))})"
             except Busy as busy:
                 trouble = f"had no time ({busy})"
             except Late as late:
-                raise SourceTimeout(
-                    f"{host_of(request.url)} did not answer within {self._policy.seconds:g} s; "
-                    "ask for less, or try again in a minute."
-                ) from late
-            if attempt + 1 == self._policy.attempts or time.monotonic() + wait > ends:
+                raise SourceTimeout(self._too_late(request, call)) from late
+            if attempt + 1 == self._policy.attempts or time.monotonic() + wait > call.ends:
                 break
             time.sleep(wait)
         raise SourceUnavailable(
@@ -90,17 +114,37 @@ class Door:
         gate_of(host_of(answer.url)).rest(wait)
         return wait
 
-    def _followed(self, request: Request, headers: dict[str, str], ends: float) -> Answer:
+    def _followed(self, request: Request, headers: dict[str, str], call: _Call) -> Answer:
         """The answer at the end of the redirects, each to a host of the policy."""
         for _ in range(_MOST_REDIRECTS):
             host = self._permitted(request.url)
-            with gate_of(host).entered(self._policy, ends):
-                answer = exchange(request, headers, ends, self._policy.most_bytes)
+            with gate_of(host).entered(self._policy, call.ends) as waited:
+                call.waited += waited
+                answer = self._without_keys(exchange(request, headers, call.ends, self._policy.most_bytes))
             place = answer.headers.get("location")
             if answer.status not in {301, 302, 303, 307, 308} or place is None:
                 return answer
             request = replace(request, url=urljoin(request.url, place))
         raise NoAnswer(f"{host_of(request.url)} redirects more than {_MOST_REDIRECTS} times; check its address.")
+
+    def _without_keys(self, answer: Answer) -> Answer:
+        """A host that repeats our keys in what it says must not bring them into the record or a sentence."""
+        body = answer.body
+        for secret in self._secrets:
+            body = body.replace(secret.encode(), b"...")
+        return replace(answer, body=body)
+
+    def _hushed(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "...")
+        return text
+
+    def _too_late(self, request: Request, call: _Call) -> str:
+        waited = f" ({call.waited:.0f} s of them spent waiting for one of its {self._policy.at_once} places)"
+        return (
+            f"{host_of(request.url)} did not answer within {self._policy.seconds:g} s"
+            f"{waited if call.waited >= 1 else ''}; ask for less, or try again in a minute."
+        )
 
     def _permitted(self, url: str) -> str:
         parts = urlsplit(url)

@@ -26,15 +26,16 @@ class Gate:
         self._closed_until = 0.0
 
     @contextmanager
-    def entered(self, policy: Policy, ends: float) -> Iterator[None]:
-        """Hold a place, waited for until `ends` (of time.monotonic) at the longest; else a SourceError says why."""
+    def entered(self, policy: Policy, ends: float) -> Iterator[float]:
+        """Hold a place; gives the seconds waited for it, at the longest until `ends` (of time.monotonic)."""
+        came = time.monotonic()
         self._enter(policy, ends)
         try:
-            yield
+            yield time.monotonic() - came
         finally:
             with self._changed:
                 self._inside -= 1
-                self._changed.notify()
+                self._changed.notify_all()
 
     def rest(self, seconds: float) -> None:
         """Let nobody in for so long."""

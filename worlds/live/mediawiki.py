@@ -1,9 +1,10 @@
 """The articles of Wikipedia, or of any MediaWiki, as a text source."""
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from worlds.importers.jsonl import split
 from worlds.live.door import Door
 from worlds.live.search_words import names_of, relaxations, words_of
 from worlds.live.wiki_api import Found, Properties, WikiApi
@@ -20,6 +21,7 @@ class MediaWikiText:
     """A wiki behind its api.php; safe to share between threads."""
 
     def __init__(self, api: str, language: str, door: Door) -> None:
+        self._door = door
         self._api = WikiApi(api, language, door)
         self._language = language
 
@@ -27,21 +29,31 @@ class MediaWikiText:
         """The k best articles: of exactly a name in the query, then with all its words, then with ever fewer."""
         if k < 1 or not words_of(query):
             return []
-        ranking = _Ranking(k)
-        named = self._api.properties([spelling for name in names_of(query) for spelling in _spellings(name)])
+        with self._door.one_call():
+            return self._search(query, k)
+
+    def _search(self, query: str, k: int) -> list[Hit]:
+        ranking = _Ranking()
+        names = names_of(query)
+        named = self._api.properties([spelling for name in names for spelling in _spellings(name)])
         ranking.add([Found(page.title, "") for page in named.values()][:_MOST_BY_NAME], complete=False)
         for number, words in enumerate(relaxations(query)):
             if number == 1:
-                self._add_titles(ranking, query, k)
-            if len(ranking.titles) == k:
+                self._add_titles(ranking, names, k)
+            # A single common word finds anything; it is asked for where nothing else was found.
+            if len(ranking.titles) >= k or (ranking.titles and len(words) == 1 and words[0] not in names):
                 break
             ranking.add(self._api.search(" ".join(words), "text", k), complete=number == 0)
         known = {page.title: page for page in named.values()}
         known |= self._api.properties([title for title in ranking.titles if title not in known])
-        return ranking.hits(known)
+        return ranking.hits(known)[:k]
 
     def article(self, title: str) -> Article:
         """The article of that title, redirects followed; Ambiguous where the page only lists what is called so."""
+        with self._door.one_call():
+            return self._article(title)
+
+    def _article(self, title: str) -> Article:
         parsed = self._parsed(title) or self._parsed_nearest(title)
         if parsed is None:
             near = ", ".join(repr(hit.title) for hit in self.search(title, 3))
@@ -108,25 +120,24 @@ class MediaWikiText:
     def _titles_apart(self) -> bool:
         return self._api.has_title_search()
 
-    def _add_titles(self, ranking: "_Ranking", query: str, k: int) -> None:
+    def _add_titles(self, ranking: "_Ranking", names: Sequence[str], k: int) -> None:
         """Articles with a name of the query in their titles."""
         if not self._titles_apart:
             return
-        for name in names_of(query)[:2]:
+        for name in names[:2]:
             ranking.add(self._api.search(" ".join(words_of(name)), "title", k), complete=False)
 
 
 class _Ranking:
     """The titles found so far, best first, and which of them have every word."""
 
-    def __init__(self, k: int) -> None:
-        self._k = k
+    def __init__(self) -> None:
         self._snippets: dict[str, str] = {}
         self._complete: set[str] = set()
 
     @property
     def titles(self) -> list[str]:
-        return list(self._snippets)[: self._k]
+        return list(self._snippets)
 
     def add(self, found: Iterable[Found], *, complete: bool) -> None:
         """Put what was found after the rest; `complete` when it has every word of the query."""
@@ -136,22 +147,31 @@ class _Ranking:
                 self._complete.add(hit.title)
 
     def hits(self, known: Mapping[str, Properties]) -> list[Hit]:
-        hits = []
-        for place, title in enumerate(self.titles):
+        """One hit a page: a redirect that was found stands for the page that it leads to."""
+        hits: dict[str, Hit] = {}
+        for title, snippet in self._snippets.items():
             page = known.get(title) or Properties(title)
-            snippet = self._snippets[title] or page.extract or ""
-            described = "several things are called so" if page.choices else page.description or page.extract or ""
-            hits.append(
-                Hit(
-                    title,
-                    _cut(snippet, _LONGEST_SNIPPET),
-                    page.item,
-                    round(1 / (1 + place), 3),
-                    title not in self._complete,
-                    _cut(described, _LONGEST_DESCRIPTION) or None,
-                )
+            if page.title in hits:
+                continue
+            hits[page.title] = Hit(
+                page.title,
+                _cut(self._snippets.get(page.title) or snippet or page.extract or "", _LONGEST_SNIPPET),
+                page.item,
+                round(1 / (1 + len(hits)), 3),
+                not {title, page.title} & self._complete,
+                _described(page, snippet),
             )
-        return hits
+        return list(hits.values())
+
+
+def _described(page: Properties, snippet: str) -> str | None:
+    """What the page is about: as the wiki describes it, else its first sentence unless that is shown already."""
+    if page.choices:
+        return "several things are called so"
+    if page.description or not page.extract or not snippet:
+        return page.description
+    first = split(page.extract)[0]
+    return None if snippet.startswith(first[:_LONGEST_DESCRIPTION]) else _cut(first, _LONGEST_DESCRIPTION)
 
 
 def _spellings(name: str) -> list[str]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from worlds.question_words import STOP_WORDS
 
-MOST_QUERIES = 4
+MOST_QUERIES = 5
 _MOST_WORDS = 32
-_MOST_NAMES = 6
+_MOST_NAMES = 8
 _LONGEST_TITLE = 8
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 _PART = re.compile(r"\b[A-Z]\.|\w+(?:['’.-]\w+)*|[^\w\s]")
@@ -15,6 +15,7 @@ _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,100})[\"”“»]")
 _POSSESSIVE = re.compile(r"['’]s$")
 _JOINS = frozenset("of the de la le von van der den du di da del and & in on at for to a".split())
 """Small words that stand inside names."""
+_ARTICLES = frozenset({"The", "A", "An"})
 
 
 def words_of(text: str) -> list[str]:
@@ -36,18 +37,18 @@ def names_of(query: str) -> list[str]:
 
 
 def relaxations(query: str) -> list[tuple[str, ...]]:
-    """Sets of words to search for, one after the other: all telling ones, then ever fewer, the most telling kept."""
+    """Sets of words to search for, one after the other: all telling ones, those of names, then the most telling."""
     words = words_of(query)
     telling = [word for word in words if word.lower() not in STOP_WORDS] or words
-    named = {word.lower() for name in names_of(query) if name != " ".join(query.split()) for word in words_of(name)}
-    ranked = sorted(telling, key=lambda word: (word.lower() not in named, not word[0].isdigit(), -len(word)))
-    sizes = [len(telling)]
-    of_names = sum(word.lower() in named for word in telling)
-    while sizes[-1] > 1 and len(sizes) < MOST_QUERIES:
-        half = (sizes[-1] + 1) // 2
-        sizes.append(of_names if half < of_names < sizes[-1] else half)
-    kept = (frozenset(ranked[:size]) for size in sizes)
-    return [tuple(word for word in telling if word in some) for some in kept if some]
+    names = [{word.lower() for word in words_of(name)} for name in names_of(query)]
+    # A short query that is no question counts as a name, but says nothing of its words.
+    named = [name for name in names if not name.issuperset(word.lower() for word in telling)]
+    of_names = frozenset[str]().union(*named)
+    ranked = sorted(telling, key=lambda word: (word.lower() not in of_names, not word[0].isdigit(), -len(word)))
+    halves = [frozenset(ranked[: len(ranked) >> times]) for times in range(1, len(ranked).bit_length())]
+    wanted = [frozenset(telling), *(frozenset(w for w in telling if w.lower() in some) for some in (of_names, *named))]
+    queries = [tuple(word for word in telling if word in some) for some in (*wanted, *halves)]
+    return [query for query in dict.fromkeys(queries) if query][:MOST_QUERIES]
 
 
 def _asks(text: str) -> bool:
@@ -62,7 +63,7 @@ def _runs(query: str) -> Iterator[str]:
     for part in [*_PART.findall(query), ","]:
         word = _POSSESSIVE.sub("", part)
         capital = word[:1].isupper() or (word[:1].isdigit() and bool(run))
-        begins = capital and word.lower() not in STOP_WORDS
+        begins = capital and (word.lower() not in STOP_WORDS or word in _ARTICLES)
         if begins or (run and (capital or word in _JOINS)):
             run.append(word)
         else:
@@ -76,9 +77,11 @@ def _runs(query: str) -> Iterator[str]:
 def _named(run: list[str]) -> Iterator[str]:
     while run and run[-1] in _JOINS:
         run = run[:-1]
-    if not run:
+    without = run[1:] if run and run[0] in _ARTICLES else run
+    if not without:
         return
     yield " ".join(run)
+    yield " ".join(without)
     parts = re.split(r" (?:and|in|at|for|on|to) ", " ".join(run))
     if len(parts) > 1:
         yield from parts

@@ -20,6 +20,10 @@ _NO_SUCH_PAGE = frozenset({"missingtitle", "invalidtitle", "pagecannotexist", "n
 """Errors that are an answer: there is no such page."""
 _BUSY = re.compile(r"maxlag|ratelimited|readonly|.*too-busy.*|internal_api_error.*")
 _TAG = re.compile(r"<[^>]*>")
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|\[\[|\]\]")
+_EMPHASIS = re.compile(r"'{2,5}")
+_CODE = re.compile(r"\{\{|\}\}|\{\||\|\}|\|-|\|\||^#?redirect\b|(?:class|style|span|scope)=|<ref", re.IGNORECASE)
+_LISTS = re.compile(r"\b(?:may|can|could) (?:also )?(?:refer to|mean|stand for)[^.]*:?$|\bname of:?$", re.IGNORECASE)
 _ILLEGAL = re.compile(r"[#<>\[\]|{}\x00-\x1f\x7f]")
 
 
@@ -65,7 +69,8 @@ class WikiApi:
         """The wiki's own search; `what` is title, text or nearmatch (the page of exactly that name, case aside)."""
         pages = self._wiki.search(words, limit=limit, what=what).pages
         return [
-            Found(title, plain(page.search_meta.snippet if page.search_meta else "")) for title, page in pages.items()
+            Found(title, _snippet(page.search_meta.snippet if page.search_meta else ""))
+            for title, page in pages.items()
         ]
 
     def properties(self, titles: Sequence[str]) -> dict[str, Properties]:
@@ -138,16 +143,24 @@ def checked(answer: Answer) -> None:
 
 
 def plain(markup: str) -> str:
-    """A snippet of the api without its tags and entities, in one line."""
-    return " ".join(unescape(_TAG.sub("", markup)).split())
+    """A snippet or message of the api without tags, entities and what little of a wiki's markup has a meaning."""
+    text = unescape(_TAG.sub("", markup))
+    return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", text)).split()).lstrip("*#:; ")
+
+
+def _snippet(markup: str) -> str:
+    """A snippet in plain text; "" where it is mostly the markup of templates and tables."""
+    text = plain(markup)
+    return "" if _CODE.search(text) else text
 
 
 def _properties(page: Mapping[str, Any]) -> Properties:
     told = page.get("pageprops", {})
+    extract = " ".join(page.get("extract", "").split())
     return Properties(
         page["title"],
         told.get("wikibase_item"),
         page.get("description") or told.get("wikibase-shortdesc") or None,
-        " ".join(page.get("extract", "").split()) or None,
-        "disambiguation" in told or page["title"].endswith("(disambiguation)"),
+        extract or None,
+        "disambiguation" in told or page["title"].endswith("(disambiguation)") or bool(_LISTS.search(extract)),
     )
