@@ -71,10 +71,16 @@ def told(name: str, failed: BaseException) -> str:
     return f"{name} failed with {reason(failed)}; try other arguments, or another tool."
 
 
-def reason(failed: BaseException) -> str:
-    """The kind of an error and its first words, in one line; of a group of errors, those of the first."""
+def first(failed: BaseException) -> BaseException:
+    """The error itself, or the first of a group."""
     while isinstance(failed, BaseExceptionGroup):
         failed = failed.exceptions[0]
+    return failed
+
+
+def reason(failed: BaseException) -> str:
+    """The kind of an error and its first words, in one line."""
+    failed = first(failed)
     words = " ".join(str(failed).split())
     words = f"{words[:_TOLD]} …" if len(words) > _TOLD else words
     return f"{type(failed).__name__}: {words}" if words else type(failed).__name__

@@ -1,7 +1,12 @@
-"""Every tool by its name."""
+"""Every tool by its name: ours, and those of others that are declared."""
 
-from collections.abc import Iterable
+import concurrent.futures
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
 
+from tools.foreign.declared import Declared
 from tools.generate_query import generate_query
 from tools.get_label import get_label
 from tools.get_wikidata_id import get_wikidata_id
@@ -12,6 +17,12 @@ from tools.tool_error import ToolError
 from tools.websearch import websearch
 from tools.wikisearch import wikisearch
 from worlds.source import World
+
+if TYPE_CHECKING:
+    from tools.foreign.server import Server
+
+PATIENCE = 15.0
+"""Seconds that a look waits for servers that have not started yet."""
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -27,14 +38,132 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def tool(name: str) -> Tool:
-    """The tool of that name; a ToolError that lists the known ones when there is none."""
-    if name not in TOOLS:
-        raise ToolError(f"There is no tool {name!r}; there are {', '.join(TOOLS)}.")
-    return TOOLS[name]
+@dataclass(frozen=True, slots=True)
+class State:
+    """How a place that tools come from stands: which tools it gives, and what keeps it, or some of them, away."""
+
+    kind: str
+    """ours, function, server or file."""
+    name: str
+    place: str
+    tools: tuple[Tool, ...] = ()
+    problem: str | None = None
 
 
-def offered(world: World | None, names: Iterable[str] = ()) -> list[Tool]:
-    """The tools of these names, or all; those that search web pages only when the world is there and has some."""
-    has_web = world is not None and world.web is not None
-    return [TOOLS[name] for name in names or TOOLS if name in TOOLS and (has_web or not TOOLS[name].web)]
+class Registry:
+    """The one door to the tools for pages, agents and verbs; tools of others are loaded when they are asked for."""
+
+    def __init__(self, declared: Declared | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self.declared = declared or Declared()
+        self._environ = environ or {}
+        self._loading = Lock()
+        self._functions: dict[str, Tool | ToolError] = {}
+        self._servers: dict[str, Server] | None = None
+
+    def offered(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
+        """The tools of these names that are here, or all of ours; those for web pages only where the world has some."""
+        has_web = world is not None and world.web is not None
+        found = [self.find(name) for name in dict.fromkeys(names) or TOOLS]
+        return [tool for tool in found if tool is not None and (has_web or not tool.web)]
+
+    def tool(self, name: str) -> Tool:
+        """The tool of that name; a ToolError that says why there is none."""
+        found = self.find(name)
+        if found is None:
+            raise ToolError(self.problem(name) or f"There is no tool {name!r}; there are {', '.join(TOOLS)}.")
+        return found
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, if it is here."""
+        if name in TOOLS:
+            return TOOLS[name]
+        if name in self.declared.functions:
+            loaded = self._function(name)
+            return loaded if isinstance(loaded, Tool) else None
+        servers = self._started()
+        return next((server.tools[name] for server in servers if name in server.tools), None)
+
+    def problem(self, name: str) -> str | None:
+        """Why the tool of that name cannot be called now, in a sentence; None when it can."""
+        if name in TOOLS:
+            return None
+        if name in self.declared.functions:
+            loaded = self._function(name)
+            return str(loaded) if isinstance(loaded, ToolError) else None
+        told = self.declared.refused.get(name) or self._problem_of_server(name)
+        if told is not None or self.find(name) is not None:
+            return told
+        known = [*TOOLS, *self.declared.functions, *(name for server in self._started() for name in server.tools)]
+        return f"There is no tool {name!r}; there are {', '.join(known)}."
+
+    def _problem_of_server(self, name: str) -> str | None:
+        for server in self._started():
+            if name in server.refused:
+                return server.refused[name]
+            if server.problem and (name in server.tools or (server.prefix and name.startswith(server.prefix))):
+                return f"The server {server.name}, which {name} comes from, is not available: {server.problem}."
+        return None
+
+    def all(self) -> dict[str, Tool]:
+        """Every tool that is here."""
+        return {tool.name: tool for state in self.states() for tool in state.tools}
+
+    def states(self) -> list[State]:
+        """How ours, each function, each server and what is refused stand; servers that were not started yet are."""
+        found = [State("ours", "Showhow", "comes with Showhow", tuple(TOOLS.values()))]
+        for name, declared in self.declared.functions.items():
+            loaded = self._function(name)
+            tools, problem = ((loaded,), None) if isinstance(loaded, Tool) else ((), str(loaded))
+            found.append(State("function", name, declared.place, tools, problem))
+        for server in self._started():
+            problems = [f"The server {server.name} is not available: {server.problem}."] if server.problem else []
+            problem = " ".join([*problems, *server.refused.values()]) or None
+            found.append(State("server", server.name, server.place, tuple(server.tools.values()), problem))
+        refused = self.declared.refused.items()
+        return found + [State("file", name or "the file", "the file of tools", (), why) for name, why in refused]
+
+    def try_again(self) -> None:
+        """Load anew what could not be loaded, and start the servers that are not available."""
+        with self._loading:
+            self._functions = {name: kept for name, kept in self._functions.items() if isinstance(kept, Tool)}
+        for server in self._started():
+            if server.problem is not None:
+                server.restart()
+
+    def close(self) -> None:
+        """End what was started."""
+        for server in (self._servers or {}).values():
+            server.close()
+
+    def _function(self, name: str) -> Tool | ToolError:
+        # LangChain stays off the start-up path of those who use no tools of others.
+        from tools.foreign.function import load_function  # noqa: PLC0415
+
+        with self._loading:
+            if name not in self._functions:
+                try:
+                    self._functions[name] = load_function(name, self.declared.functions[name], self.declared.folder)
+                except ToolError as failed:
+                    self._functions[name] = failed
+            return self._functions[name]
+
+    def _started(self) -> list["Server"]:
+        """The servers, all of them started or given up for now, or as far as that is within a look's patience."""
+        if not self.declared.servers:
+            return []
+        # As above; MCP brings a second of imports.
+        from tools.foreign.server import Server  # noqa: PLC0415
+
+        with self._loading:
+            if self._servers is None:
+                taken = frozenset({*TOOLS, *self.declared.functions})
+                declared = self.declared.servers.items()
+                self._servers = {name: Server(name, told, self._environ, taken) for name, told in declared}
+            servers = list(self._servers.values())
+        concurrent.futures.wait([server.begin() for server in servers], PATIENCE)
+        return servers
+
+
+OURS = Registry()
+tool = OURS.tool
+offered = OURS.offered

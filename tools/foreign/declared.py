@@ -1,0 +1,124 @@
+"""Which tools of others there are: one TOML file.
+
+[functions.wordcount]                 the tool's name
+place = "my_tools:count_words"        a LangChain tool or a typed function; my_tools.py may lie beside the file
+seconds = 10                          how long a call may take
+characters = 5000                     how long its answer may be
+
+[servers.weather]                     an MCP server that is started here ...
+command = "uvx"
+args = ["weather-mcp"]
+environment = ["WEATHER_KEY"]         the names of variables that it is given
+prefix = "weather_"                   before the names of its tools; this is also what it is without the line
+
+[servers.library]                     ... or one that runs elsewhere
+url = "https://tools.example/mcp"
+transport = "http"                    or "sse"
+token = "LIBRARY_TOKEN"               the name of the variable that holds the bearer's token
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tools.limits import CHARACTERS, SECONDS, Limits
+
+Entry = TypeVar("Entry", bound=BaseModel)
+USABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The names that language models can call a tool by."""
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+class _Limited(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seconds: float = Field(SECONDS, gt=0, le=3600)
+    characters: int = Field(CHARACTERS, ge=100, le=10_000_000)
+
+    @property
+    def limits(self) -> Limits:
+        """What a call is held to."""
+        return Limits(self.seconds, self.characters)
+
+
+class DeclaredFunction(_Limited):
+    """A LangChain tool or a typed function by its place, `module:attribute`."""
+
+    place: str = Field(pattern=r"^[\w.]+:[\w.]+$")
+    title: str | None = None
+
+
+class DeclaredServer(_Limited):
+    """An MCP server: a command that starts it, or the address where it runs."""
+
+    command: str | None = Field(None, min_length=1)
+    args: tuple[str, ...] = ()
+    environment: tuple[Annotated[str, Field(pattern=f"^{VARIABLE}$")], ...] = ()
+    folder: Path | None = None
+    url: str | None = Field(None, pattern=r"^https?://\S+$")
+    transport: Literal["http", "sse"] = "http"
+    token: str | None = Field(None, pattern=f"^{VARIABLE}$")
+    prefix: str | None = Field(None, pattern=r"^[A-Za-z0-9_-]{0,40}$")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "DeclaredServer":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has either a command, which starts it, or a url, where it runs")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the file declares, and, of what cannot be used, why: by the entry's name, or "" of the file as a whole."""
+
+    functions: Mapping[str, DeclaredFunction] = field(default_factory=dict)
+    servers: Mapping[str, DeclaredServer] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    """Where the file lies; modules beside it can be named."""
+
+
+def read_declared(file: Path) -> Declared:
+    """What the file declares; an entry that is wrong is refused by itself, with a sentence on what to correct."""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as failed:
+        return Declared(refused={"": f"{file} cannot be read: {failed.strerror or failed}."})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        return Declared(refused={"": f"{file} is no valid TOML: {wrong}; correct it there."})
+    refused = {}
+    if strange := sorted(content.keys() - {"functions", "servers"}):
+        refused[""] = f"{file} has {strange[0]!r}, but only the tables functions and servers are read; remove it."
+    functions = _entries(content.get("functions", {}), DeclaredFunction, f"{file}, [functions.", refused)
+    servers = _entries(content.get("servers", {}), DeclaredServer, f"{file}, [servers.", refused)
+    for name in functions.keys() & servers.keys():
+        refused[name] = f"{file} has both a function and a server called {name}; rename one of them."
+        del functions[name], servers[name]
+    return Declared(functions, servers, refused, file.resolve().parent)
+
+
+def _entries(table: Any, kind: type[Entry], where: str, refused: dict[str, str]) -> dict[str, Entry]:
+    if not isinstance(table, dict):
+        refused[""] = f"{where.rstrip('.').replace('[', '')} is no table; write one table an entry: {where}NAME]."
+        return {}
+    found: dict[str, Entry] = {}
+    for name, told in table.items():
+        if not USABLE.fullmatch(name):
+            refused[name] = (
+                f"{where}{name}] has a name that models cannot use; use at most 64 of A-Z, a-z, 0-9, _ and -."
+            )
+            continue
+        try:
+            found[name] = kind.model_validate(told)
+        except ValidationError as wrong:
+            first = wrong.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the entry"
+            refused[name] = (
+                f"{where}{name}]: {place}: {first['msg'].removeprefix('Value error, ').lower()}; correct it there."
+            )
+    return found
