@@ -10,6 +10,8 @@ from dotenv import dotenv_values
 from platformdirs import user_data_path
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
+DEFAULT_LIBRARY = "default"
+"""What questions are answered with where no library is named."""
 MODEL_SECONDS = 120.0
 
 

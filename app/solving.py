@@ -1,0 +1,91 @@
+"""What a reasoner is given to answer a question: the world's tools, and demonstrations of a library version."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.libraries import open_library
+from app.resources import database, tool_context
+from db.database import Missing
+from db.libraries import versions
+from db.models import Library, Project, Question
+from db.reading import traces
+from fewshot_library.library import Chosen
+from fewshot_library.selection import Wish
+from reasoners.reasoner import Reasoner, Task
+from reasoners.registry import make
+from reasoners.setup import Setup
+from settings import DEFAULT_LIBRARY
+from tools.registry import offered
+
+REPLAY = "replay"
+RANKED = 50
+"""Demonstrations that replay may try, the most alike first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How questions are to be answered."""
+
+    reasoner: str = REPLAY
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the reasoner, by name."""
+    library: str | None = None
+    """NAME or NAME:NUMBER; without it the default one where there is one."""
+
+    def make(self) -> Reasoner:
+        """The reasoner."""
+        return make(self.reasoner, self.options)
+
+    def wish(self) -> Wish:
+        """Which demonstrations it wants."""
+        if self.reasoner == REPLAY:
+            return Wish(k=RANKED, mode="relevance")
+        return Setup.read(self.options).wish()
+
+    def version(self) -> Library | None:
+        """The library version that its demonstrations come from."""
+        reference = self.library
+        if reference is None:
+            with database().read() as session:
+                if not versions(session, DEFAULT_LIBRARY):
+                    return None
+            reference = DEFAULT_LIBRARY
+        return open_library(reference)[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a run's configuration keeps it, the version by its number."""
+        version = self.version()
+        named = None if version is None else f"{version.name}:{version.number}"
+        return {"reasoner": self.reasoner, "options": dict(self.options), "library": named}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> "Way":
+        """The way that a run's configuration tells."""
+        return cls(told["reasoner"], told["options"], told["library"])
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A reasoner's task with what its demonstrations were chosen by."""
+
+    task: Task
+    chosen: Chosen | None
+    """None where no library is there, or no demonstration is wanted."""
+
+
+def given(question: Question, project: Project, way: Way) -> Given:
+    """The task of that question: never with a demonstration that answers the question itself."""
+    context = tool_context(project.world)
+    tools = offered(context.world, project.tools)
+    version, wish = way.version(), way.wish()
+    if version is None or wish.k == 0:
+        return Given(Task(question.text, context, tools), None)
+    opened = open_library(f"{version.name}:{version.number}")[1]
+    chosen = opened.choose(question.text, wish, leave_out_itself=True)
+    ids = [each.trace_id for each in chosen.demonstrations if each.question_id != question.id]
+    with database().read() as session:
+        shown = list(traces(session, ids))
+    if len(shown) != len(ids):
+        raise Missing(f"the library {version.name}:{version.number} names traces that are gone; freeze a new version")
+    return Given(Task(question.text, context, tools, shown), chosen)
