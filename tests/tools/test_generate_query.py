@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.query_writing import asked_by_hops, measure
+from tools.grammar.lexicon import Lexicon
 from tools.registry import tool
 from tools.tool import Context, Observation
 from worlds.build import Sources, build_world
 from worlds.open import open_world
+from worlds.source import Relation
 
 QUESTIONS = [
     # one relation
@@ -168,3 +170,13 @@ def test_on_real_questions_the_first_query_is_right_for_more_than_half(shared_da
     found = measure(open_world(tmp_path, "real"), asked_by_hops(r for r in records if r["needs"] == "kg"))
     assert found.asked == 70
     assert found.share >= 0.5, found.missed
+
+
+def test_a_word_for_women_leaves_no_path_to_men_although_the_graph_lists_it_for_both() -> None:
+    sibling = Relation("P3373", "sibling", ("brother", "sister"))
+    parents = (Relation("P22", "father"), Relation("P25", "mother"))
+    lexicon = Lexicon((sibling, *parents, Relation("P21", "sex or gender")))
+    assert {path.hops[-1].gender for path in lexicon.paths(("sister",), None)} == {"female", "unstated"}
+    assert {path.hops[-1].gender for path in lexicon.paths(("aunt",), None)} == {"female", "unstated"}
+    assert lexicon.paths(("sibling",), None)[0].hops[0].gender is None
+    assert lexicon.paths(("parent",), None)[0].phrase == "parent"

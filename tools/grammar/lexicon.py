@@ -100,7 +100,7 @@ class Lexicon:
             for rank, expression in enumerate(asking.paths(asked)):
                 for path in self._expand(expression, seen | {key}):
                     first = path.hops[0]
-                    plain = len(path.hops) == 1 and not first.gender and not first.atoms[0].backwards
+                    plain = len(path.hops) == 1 and not first.gender and self._says_all(asking.name, first)
                     phrase = path.phrase if plain else _spoken(asking.name)
                     cost = path.cost + rank * FARTHER + LONGER * (len(path.hops) - 1)
                     found.append(replace(path, phrase=phrase, cost=cost))
@@ -111,9 +111,14 @@ class Lexicon:
                 if not any(len(path.hops) == 1 and atom in path.hops[0].atoms for path in found):
                     found.append(Path((Hop((atom,)),), atom.relation.label, named + rank * OTHER_LABEL))
         cheapest: dict[tuple[Hop, ...], Path] = {}
-        for path in sorted(found, key=lambda path: path.cost):
+        for path in sorted(_narrowed(found, self._labels.get(key, [])), key=lambda path: path.cost):
             cheapest.setdefault(path.hops, path)
         return list(cheapest.values())
+
+    def _says_all(self, word: str, hop: Hop) -> bool:
+        """Whether the label of the hop's first relation says what the word does: a father is not all of the parents."""
+        first, told = hop.atoms[0], {atom.relation for atom in hop.atoms}
+        return not first.backwards and (len(told) == 1 or first.relation in self.relations(word))
 
     def _expand(self, expression: str, seen: frozenset[Key]) -> Iterator[Path]:
         """The paths of an expression in the notation of english.toml that exist in this graph."""
@@ -149,6 +154,23 @@ class Lexicon:
         ]
         if atoms:
             yield Path((Hop(tuple(dict.fromkeys(atoms))),), atoms[0].relation.label)
+
+
+def _narrowed(found: list[Path], labelled: Sequence[Relation]) -> list[Path]:
+    """The paths without those that leave out the gender which the word tells: a sister is no brother, although graphs
+    list both words among the names of one relation.
+    """
+    told = {
+        atom.relation for path in found for hop in path.hops if len(path.hops) == 1 and hop.gender for atom in hop.atoms
+    }
+    return [
+        path
+        for path in found
+        if len(path.hops) > 1
+        or path.hops[0].gender
+        or path.hops[0].atoms[0].relation in labelled
+        or not told.issuperset(atom.relation for atom in path.hops[0].atoms)
+    ]
 
 
 def _spoken(phrase: str) -> str:
