@@ -113,6 +113,21 @@ class Chat:
         other.learnt = self.learnt
         return other
 
+    def through(self, wrap: Callable[[Model], Model]) -> "Chat":
+        """The same with a meter that stands at nothing, its model asked through what `wrap` makes of it, once."""
+        made: list[Model] = []
+        making = Lock()
+
+        def once() -> Model:
+            with making:
+                if not made:
+                    made.append(wrap(self._load()))
+                return made[0]
+
+        other = self.metered()
+        other._load = once
+        return other
+
     @property
     def used(self) -> Usage:
         """What all calls through this Chat took, failed ones too."""
