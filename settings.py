@@ -39,6 +39,8 @@ class Settings:
     """Whether live worlds answer from their record only."""
     as_of: datetime | None = None
     """The moment as of which live worlds answer, from their record."""
+    tools: Path | None = None
+    """The file that declares tools of others, where it is not tools.toml in the home."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
@@ -58,6 +60,7 @@ class Settings:
             contact=found.get("SHOWHOW_CONTACT"),
             offline=_yes(found.get("SHOWHOW_OFFLINE")),
             as_of=_moment(found.get("SHOWHOW_AS_OF")),
+            tools=Path(tools).expanduser().resolve() if (tools := found.get("SHOWHOW_TOOLS")) else None,
         )
 
     @property
