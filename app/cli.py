@@ -36,6 +36,7 @@ VERBS = {
     "traces": Verb("app.verbs.traces:app", "Import, export, list and show traces."),
     "library": Verb("app.verbs.library:app", "Freeze, compare and choose from libraries of demonstrations."),
     "tool": Verb("app.verbs.tool:tool", "Call one tool as an annotator would."),
+    "tools": Verb("app.verbs.tools:app", "Tell what the tools are worth."),
     "db": Verb("app.verbs.db:app", "Upgrade, check and back up the database."),
 }
 

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from uuid_utils.compat import uuid7
 
+from db.indexes import CALLS, MODELLED, index_where
 from db.types import ExactJson, ExactText, UtcDateTime
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
@@ -21,8 +22,6 @@ GENERATED = "generated"
 ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
 """Of a run: it answered; it said that it could not; a person or a limit ended it; it broke."""
 ROLES = ("annotator", "reviewer", "admin")
-MODELLED = """cast(usage as text) like '%"tool": {%'"""
-"""Of a step: its tool called the language model. Written as its index is, so that SQLite sees that it fits."""
 
 
 def now() -> datetime:
@@ -173,35 +172,12 @@ class Step(Base):
         CheckConstraint("rating is null or rating between 1 and 5", name="rating"),
         # Opens a trace, removed steps included, and counts and rates its steps without reading long observations.
         Index("ix_step_trace", "trace_id", "removed_at", "rating"),
-        Index(
-            "ux_step_position",
-            "trace_id",
-            "position",
-            unique=True,
-            sqlite_where=text("removed_at is null"),
-            postgresql_where=text("removed_at is null"),
-        ),
+        index_where("removed_at is null", "ux_step_position", "trace_id", "position", unique=True),
         # What tools are worth is counted from these alone, without reading long observations; in the order of latency
         # a percentile is a place. Errors and what models took are read where there are any.
-        Index(
-            "ix_step_tool",
-            "tool",
-            "latency",
-            "rating",
-            "removed_at",
-            "trace_id",
-            "position",
-            "started_at",
-            "finished_at",
-        ),
-        Index(
-            "ix_step_failed",
-            "tool",
-            "trace_id",
-            sqlite_where=text("error is not null"),
-            postgresql_where=text("error is not null"),
-        ),
-        Index("ix_step_modelled", "tool", "trace_id", sqlite_where=text(MODELLED), postgresql_where=text(MODELLED)),
+        Index("ix_step_tool", *CALLS),
+        index_where("error is not null", "ix_step_failed", "tool", "trace_id"),
+        index_where(MODELLED, "ix_step_modelled", "tool", "trace_id"),
     )
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"))

@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Row, func, select, text, type_coerce
 from sqlalchemy.orm import Session
 from sqlalchemy.types import JSON
 
-from db.models import MODELLED, Question, Step, Trace
+from db.indexes import MODELLED
+from db.models import Question, Step, Trace
 from db.tool_calls import Scope, conditions, narrowed
 
 STARS = (1, 2, 3, 4, 5)
@@ -46,14 +47,16 @@ class Ratings:
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What the tool's own calls of the language model took; None where nobody told."""
+    """What the tool's own calls of the language model took, as far as it is known; None where nobody told."""
 
     calls: int
     input_tokens: int | None
     output_tokens: int | None
+    untold: int
+    """Steps of which tokens are not known and not in these."""
     seconds: float | None
     cost: float | None
-    """US dollars of the calls whose price is known."""
+    """US dollars."""
     unpriced: int
     """Steps whose cost is not known and not in it."""
 
@@ -194,12 +197,14 @@ def _ratings(row: Row[Any]) -> Ratings | None:
 def _usages(scope: Scope) -> Any:
     took = type_coerce(Step.usage, JSON)["tool"]
     cost = took["cost"].as_float()
+    taken, given = took["input_tokens"].as_integer(), took["output_tokens"].as_integer()
     return (
         select(
             Step.tool,
             func.sum(took["calls"].as_integer()).label("calls"),
-            func.sum(took["input_tokens"].as_integer()).label("input_tokens"),
-            func.sum(took["output_tokens"].as_integer()).label("output_tokens"),
+            func.sum(taken).label("input_tokens"),
+            func.sum(given).label("output_tokens"),
+            func.count().filter(taken.is_(None) | given.is_(None)).label("untold"),
             func.sum(took["seconds"].as_float()).label("seconds"),
             func.sum(cost).label("cost"),
             func.count().filter(cost.is_(None)).label("unpriced"),
@@ -210,7 +215,8 @@ def _usages(scope: Scope) -> Any:
 
 
 def _usage(row: Row[Any]) -> ModelUse:
-    return ModelUse(row.calls or 0, row.input_tokens, row.output_tokens, row.seconds, row.cost, row.unpriced)
+    tokens = (row.input_tokens, row.output_tokens, row.untold)
+    return ModelUse(row.calls or 0, *tokens, row.seconds, row.cost, row.unpriced)
 
 
 def _worst(session: Session, scope: Scope, counted: Collection[Row[Any]], most: int) -> list[Rated]:

@@ -78,7 +78,7 @@ def report(database, scope: Scope = Scope(), **more: Any) -> ToolReport:  # noqa
         return tool_report(session, scope, kind_of, **more)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=traces, scope=scopes)
 def test_every_figure_is_what_counting_one_by_one_gives(scene, stored, scope):
     rows = fill(scene.database, stored)
@@ -171,6 +171,8 @@ def compare_usage(told: ToolWorth, usages: list[dict[str, Any]]) -> None:
     for name in ("input_tokens", "output_tokens", "seconds", "cost"):
         known = [usage[name] for usage in usages if usage[name] is not None]
         assert getattr(told.usage, name) == (pytest.approx(sum(known)) if known else None)
+    untold = sum(None in (usage["input_tokens"], usage["output_tokens"]) for usage in usages)
+    assert told.usage.untold == untold
     assert told.usage.unpriced == sum(usage["cost"] is None for usage in usages)
 
 
