@@ -9,7 +9,7 @@ import numpy as np
 from tools.arguments import text_of, web_of
 from tools.tool import Context, Encode, Observation
 from worlds.question_words import STOP_WORDS
-from worlds.source import Article, Page
+from worlds.source import Ambiguous, Article, Page
 from worlds.text import bare
 
 BEST = 3
@@ -34,8 +34,13 @@ def read(
         found = web_of(context.world, "read").fetch(title)
         known = {"title": found.title, "entity": None, "address": found.address, "date": found.date}
     else:
-        found = text_of(context.world, "read").article(title)
+        try:
+            found = text_of(context.world, "read").article(title)
+        except Ambiguous as several:
+            return _choices(several)
         known = {"title": found.title, "entity": found.entity}
+        if found.redirected is not None:
+            known["redirected"] = found.redirected
     of_it = _it_for(found.title, question)
     best = sorted(rank([of_it(sentence) for sentence in found.sentences], of_it(question), context.encode)[:BEST])
     data = {
@@ -44,6 +49,16 @@ def read(
         "best": [{"place": place, "text": found.sentences[place], "score": score} for place, score in best],
     }
     return Observation(_shown(found, best), data)
+
+
+def _choices(several: Ambiguous) -> Observation:
+    """What a title may mean, as hits to choose from: such a page has no text of its own."""
+    lines = [
+        f"{place}. {hit.title}: {hit.description or 'not described'}" for place, hit in enumerate(several.choices, 1)
+    ]
+    hits = [{"title": hit.title, "snippet": hit.description or "", "entity": hit.entity} for hit in several.choices]
+    text = "\n".join([f"{several.title} may mean several things; read the one that is meant:", *lines])
+    return Observation(text, {"title": several.title, "entity": None, "hits": hits})
 
 
 def _it_for(title: str, question: str) -> Callable[[str], str]:
@@ -91,6 +106,8 @@ def _shown(found: Article | Page, best: Sequence[tuple[int, float]]) -> str:
     lines = [f"[{place + 1}] {_cut(found.sentences[place])}" for place, _ in best]
     left = len(found.sentences) - len(best)
     title = f"{found.title} ({found.date})" if found.date else found.title
+    if isinstance(found, Article) and found.redirected:
+        title = f"{title} (redirected from {found.redirected})"
     return "\n".join([f"{title}:", *lines, *([f"... {left} more sentences"] if left else [])])
 
 

@@ -65,6 +65,7 @@ def _article(data: View) -> View:
         "entity": data.get("entity"),
         "address": data.get("address"),
         "date": data.get("date"),
+        "redirected": data.get("redirected"),
         "best": [sentence for sentence in sentences if sentence["best"]],
         "rest": sentences if len(sentences) > len(best) else [],
         "count": len(sentences),

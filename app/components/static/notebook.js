@@ -41,6 +41,7 @@ function drawer(data, act) {
       el("ul", { className: "hits" }, v.hits.map((h) => el("li", {},
         value(step, h.title, "title", { pointer: h.pointer + "/title" }, true),
         h.entity && el("span", { className: "id" }, " ", value(step, h.entity, "entity", { pointer: h.pointer + "/entity" })),
+        h.description && el("span", { className: "description" }, " – " + h.description),
         el("span", { className: "snippet" }, h.snippet)))),
     ],
     pages: (step, v) => [
@@ -52,7 +53,7 @@ function drawer(data, act) {
         el("span", { className: "snippet" }, p.snippet)))),
     ],
     article: (step, v) => [
-      el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
+      el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.redirected && el("span", { className: "description" }, ` redirected from ${v.redirected}`), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
       v.best.map((s) => el("p", { className: "sentence" }, el("span", { className: "place", title: "sentence" }, String(s.place + 1)), el("mark", {}, sentence(step, s)))),
       v.rest.length ? el("details", {}, el("summary", {}, `The whole ${v.address ? "page" : "article"}, ${v.count} sentences`),
         el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
