@@ -6,15 +6,18 @@ import typer
 
 from app.resources import encoder, open_world
 from app.verbs.output import CommandFailed, emit
+from app.verbs.record import AsOf, Offline, only_the_record
 from tools.registry import TOOLS
 from tools.registry import tool as tool_named
 from tools.tool import Context, Tool
 
 
-def tool(
+def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     name: Annotated[str | None, typer.Argument(help="wikisearch, read, getWikiDataID ...; see --list")] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="the tool's arguments, each as key=value")] = None,
     world: Annotated[str | None, typer.Option(help="the world to work in; see showhow world list")] = None,
+    as_of: AsOf = None,
+    offline: Offline = False,  # noqa: FBT002 - an option of the command line
     as_json: Annotated[bool, typer.Option("--json", help="print text, data and error as JSON")] = False,  # noqa: FBT002 - an option of the command line
     list_tools: Annotated[bool, typer.Option("--list", help="list the tools and their arguments")] = False,  # noqa: FBT002 - likewise
 ) -> None:
@@ -24,6 +27,7 @@ def tool(
         return
     if name is None or world is None:
         raise typer.BadParameter("name a tool and a world: showhow tool NAME --world W key=value ...")
+    only_the_record(as_of, offline=offline)
     given = dict(map(_pair, arguments or []))
     outcome = tool_named(name).call(Context(open_world(world), encoder()), given)
     found = outcome.observation

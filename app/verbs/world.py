@@ -7,20 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from app.resources import open_world, settings
-from app.verbs import world_generate, world_look
+from app.verbs import world_generate, world_live, world_look
 from app.verbs.output import CommandFailed, emit, progress
+from app.verbs.record import AsOf, Offline, only_the_record
 from app.verbs.world_gold import FORMAT, export, import_published, told_of_instance, verify
 from worlds.build import Sources, build_world
 from worlds.importers import read_articles
 from worlds.open import about_world, list_worlds
 from worlds.source import Cell, TextSource
 
-app = typer.Typer(no_args_is_help=True, help="Import, generate, list and query worlds.")
+app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")]
 
 generate = app.command()(world_generate.generate)
+app.command()(world_live.add)
+app.command("check")(world_live.try_all)
 app.command()(verify)
 app.command()(export)
 app.command()(world_look.around)
@@ -34,8 +37,14 @@ app.command()(world_look.traces)
 def list_(*, as_json: AsJson = False) -> None:
     """The worlds of this machine."""
     found = list_worlds(settings().worlds)
-    rows = [f"{w['name']}: {w['articles']:,} articles, {w['triples']:,} triples ({w['kind']})" for w in found]
+    rows = [f"{w['name']}: {_size(w)} ({w['kind']})" for w in found]
     emit(found, "\n".join(rows) or "no worlds yet", as_json=as_json)
+
+
+def _size(about: dict[str, Any]) -> str:
+    if "hosts" in about:
+        return f"asks {', '.join(about['hosts'])}"
+    return f"{about['articles']:,} articles, {about['triples']:,} triples"
 
 
 @app.command()
@@ -80,10 +89,17 @@ def _condition(text: str) -> tuple[str, str]:
 
 
 @app.command()
-def search(
-    name: str, query: str, k: Annotated[int, typer.Option("-k", min=1, max=100)] = 5, *, as_json: AsJson = False
+def search(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: str,
+    query: str,
+    k: Annotated[int, typer.Option("-k", min=1, max=100)] = 5,
+    as_of: AsOf = None,
+    *,
+    offline: Offline = False,
+    as_json: AsJson = False,
 ) -> None:
     """The best articles for a name or a question."""
+    only_the_record(as_of, offline=offline)
     hits = _text(name).search(query, k)
     emit(
         [asdict(hit) for hit in hits],
@@ -93,8 +109,9 @@ def search(
 
 
 @app.command()
-def article(name: str, title: str, *, as_json: AsJson = False) -> None:
+def article(name: str, title: str, as_of: AsOf = None, *, offline: Offline = False, as_json: AsJson = False) -> None:
     """An article by its title."""
+    only_the_record(as_of, offline=offline)
     found = _text(name).article(title)
     emit(
         asdict(found), f"{found.title} ({found.entity or 'no entity'})\n" + "\n".join(found.sentences), as_json=as_json
@@ -102,8 +119,9 @@ def article(name: str, title: str, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def query(name: str, sparql: str, *, as_json: AsJson = False) -> None:
+def query(name: str, sparql: str, as_of: AsOf = None, *, offline: Offline = False, as_json: AsJson = False) -> None:
     """The result of a SELECT or ASK."""
+    only_the_record(as_of, offline=offline)
     source = open_world(name).graph
     if source is None:
         raise CommandFailed(f"the world {name} has no graph")

@@ -76,7 +76,9 @@ class NameSearch:
             f"{{ VALUES ?name {{ {texts} }} ?s <{predicate}> ?name BIND({kind} AS ?kind) }}"
             for predicate, kind in _KINDS
         )
-        return self._names(f"SELECT ?s ?name ?kind WHERE {{ {ways} }} LIMIT {_MOST}")
+        pages = " ".join(self._pages(name))
+        titled = f"{{ VALUES ?page {{ {pages} }} ?page {_ABOUT} ?s BIND({_quoted(name)} AS ?name) BIND(1 AS ?kind) }}"
+        return self._names(f"SELECT ?s ?name ?kind WHERE {{ {ways} UNION {titled} }} LIMIT {_MOST}")
 
     def _tags(self) -> Iterator[str]:
         for language in dict.fromkeys((self._endpoint.language, "mul", "")):

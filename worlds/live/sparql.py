@@ -10,7 +10,12 @@ from worlds.live.ids import Ids
 from worlds.live.relations import GraphRelations
 from worlds.live.sparql_protocol import SparqlProtocol
 from worlds.live.sparql_rewrite import prepare
-from worlds.source import Cell, Entity, NotFound, Relation, Relations, Table, TextSource
+from worlds.source import Cell, Entity, NotFound, Relation, Relations, Table
+
+
+class KnowsItems(Protocol):
+    def item_of(self, title: str) -> str | None:
+        """The id of what the article of that title is about; None where nobody tells, NotFound without an article."""
 
 
 class Wiki(Describes, Finds, Protocol):
@@ -20,7 +25,7 @@ class Wiki(Describes, Finds, Protocol):
 class SparqlGraph:
     """The graph of an endpoint; safe to share between threads, each call within the endpoint's limits."""
 
-    def __init__(self, protocol: SparqlProtocol, articles: TextSource | None = None, wiki: Wiki | None = None) -> None:
+    def __init__(self, protocol: SparqlProtocol, articles: KnowsItems | None = None, wiki: Wiki | None = None) -> None:
         endpoint = protocol.endpoint
         self._protocol = protocol
         self._endpoint = endpoint
@@ -68,11 +73,11 @@ class SparqlGraph:
         candidates: list[str] = []
         if self._articles is not None:
             try:
-                article = self._articles.article(title)
+                item = self._articles.item_of(title)
             except NotFound as none:
                 missing = none
             else:
-                candidates = [article.entity] if article.entity is not None else []
+                candidates = [item] if item is not None else []
         candidates = candidates or [self._ids.id_of(iri) for iri in self._about(title)]
         for candidate in candidates:
             known = self.entities([candidate])

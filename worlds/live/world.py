@@ -9,6 +9,7 @@ from worlds.live.answers import ANSWERS, Answers
 from worlds.live.description import Description
 from worlds.live.door import Door
 from worlds.live.endpoint import Endpoint
+from worlds.live.mediawiki import MediaWikiText
 from worlds.live.request import host_of
 from worlds.live.sparql import SparqlGraph
 from worlds.live.sparql_protocol import SparqlProtocol
@@ -49,12 +50,14 @@ def open_live(
 ) -> World:
     """The world of that folder; SourceUnavailable where a header's environment variable is missing."""
     opening = _Opening(folder, description, access, environ)
-    graph = _graph(description.graph, opening) if description.graph is not None else None
-    return World(folder.name, graph=graph, about=about)
+    site, endpoint = description.text, description.graph
+    text = MediaWikiText(site.api, site.language, opening.door(site.api, dict(site.headers))) if site else None
+    graph = _graph(endpoint, text, opening) if endpoint else None
+    return World(folder.name, text=text, graph=graph, about=about)
 
 
-def _graph(endpoint: Endpoint, opening: _Opening) -> SparqlGraph:
+def _graph(endpoint: Endpoint, text: MediaWikiText | None, opening: _Opening) -> SparqlGraph:
     protocol = SparqlProtocol(opening.door(endpoint.url, endpoint.headers), endpoint)
     # The wiki's own door: what the endpoint is told in headers is no business of the wiki.
     wiki = Wikibase(opening.door(endpoint.api, {}), endpoint) if endpoint.api else None
-    return SparqlGraph(protocol, wiki=wiki)
+    return SparqlGraph(protocol, text, wiki)
