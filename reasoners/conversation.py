@@ -20,6 +20,9 @@ MOST_CALLS = 4
 """So many calls of one reply are run; a model that sends more has stopped to look at what comes back."""
 
 
+HOW = "Go on with a call of one tool; or, if you know the answer, write it behind `Final Answer:`."
+
+
 class Conversation:
     """Messages, with the tools beside them."""
 
@@ -42,7 +45,7 @@ class Conversation:
     def read(self, reply: Reply, question: str, tools: Sequence[Tool]) -> Decision:
         """What the model decided."""
         if not reply.calls:
-            return read_text(reply.text, question, tools, cut=reply.stopped == "length")
+            return read_text(reply, question, tools, HOW)
         try:
             calls = tuple(_call(written, question, tools) for written in reply.calls[:MOST_CALLS])
         except NoCall as wrong:

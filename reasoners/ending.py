@@ -30,14 +30,20 @@ def ending_of(trace: Trace) -> str | None:
     return "\n".join(told)
 
 
-def answers_in(ending: str, thought: str) -> Answers:
-    """The answers of an ending; the final one is empty where the model has none."""
+def answers_in(ending: str, thought: str, source: str | None) -> Answers:
+    """The answers of an ending, the final one empty where the model has none.
+
+    Where it does not say which source gave the answer, `source` (text, graph or model) did.
+    """
     says = {match[1].casefold(): match[2] for match in _SOURCE.finditer(ending)}
-    final = _SOURCE.sub("", ending).strip()
+    final = present(_SOURCE.sub("", ending)) or ""
+    if not says and source is not None:
+        says[source] = final
     return Answers(
-        final_answer=present(final) or "",
+        final_answer=final,
         answer_text=present(says.get("text")),
         answer_graph=present(says.get("graph")),
+        answer_model=present(says.get("model")),
         final_thought=thought.strip() or None,
     )
 

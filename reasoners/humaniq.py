@@ -1,9 +1,10 @@
 """HumanIQ: a language model with tools imitates how people answered other questions."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reasoners.investigation import Finding, Investigation
-from reasoners.reasoner import Conclusion, Moves, ReasonerError, Refused, Task
+from reasoners.reasoner import Moves, ReasonerError, Task
+from reasoners.response import Writer
 from reasoners.setup import Setup
 from reasoners.sources import limited
 from tools.chat import Chat
@@ -23,9 +24,9 @@ class HumanIQ:
         chat = model_of(task)
         task = limited(task, self.setup.sources)
         finding: Finding = yield from Investigation(task, self.setup, chat, stream=self.stream).run()
-        if not finding.answers.final_answer:
-            raise Refused("The model ended without an answer: it found none.")
-        return Conclusion(finding.answers, finding.usage.to_json(), {"form": finding.form})
+        writer = Writer(self.setup, task, chat, self.stream)
+        conclusion = yield from writer.conclude(finding.answers, finding.steps, finding.usage)
+        return replace(conclusion, details={"form": finding.form, **conclusion.details})
 
 
 def model_of(task: Task) -> Chat:

@@ -36,16 +36,21 @@ class Finding:
 
 
 class Investigation:
-    """One run of the loop."""
+    """One run of the loop, which begins `after` so many steps of others."""
 
-    def __init__(self, task: Task, setup: Setup, chat: Chat, *, stream: bool) -> None:
+    def __init__(self, task: Task, setup: Setup, chat: Chat, *, stream: bool, after: int = 0) -> None:
         self._task = task
         self._setup = setup
         self._chat = chat
         self._stream = stream
-        self._trail = Trail(task.question, task.taken)
+        self._trail = Trail(task.question, task.taken, after)
         as_text = setup.form == "text" or (setup.form == "auto" and _NO_CALLS in chat.learnt)
         self._prompting = Prompting(ReAct() if as_text else Conversation(), task, setup)
+
+    @property
+    def last_position(self) -> int:
+        """Of the last step there is."""
+        return self._trail.last_position
 
     def run(self) -> Generator[Action | Saying, Outcome | None, Finding]:
         """Act until there is an answer."""
@@ -54,7 +59,7 @@ class Investigation:
             decision, usage = yield from self._decided(now)
             decision = now.checked(decision)
             if decision.ending is not None:
-                answers = answers_in(decision.ending, decision.thought)
+                answers = answers_in(decision.ending, decision.thought, self._trail.source)
                 return Finding(answers, self._trail.steps, usage, self._prompting.form.name)
             if decision.refused is not None:
                 refused = Action(cut_thought(decision.thought), usage=usage.to_json(), refused=decision.refused)

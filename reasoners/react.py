@@ -19,7 +19,7 @@ STOP: tuple[str, ...] = ("\nObservation:",)
 _LOOSE = re.compile(rf"^[ \t]*[*#_]*({'|'.join(MARKERS)})(?:[ \t]*\d+)?[*_]*:[*_]*", re.MULTILINE | re.IGNORECASE)
 _OBSERVATION = re.compile(r"^Observation:", re.MULTILINE)
 _CALL = re.compile(r"([\w.-]+)\s*[\[(](.*)[\])]", re.DOTALL)
-_HOW = (
+HOW = (
     "Go on with a line `Thought:`, a line `Action:` that names one tool and a line `Action Input:`; "
     "or, if you know the answer, with a line `Final Answer:`."
 )
@@ -45,18 +45,19 @@ class ReAct:
 
     def read(self, reply: Reply, question: str, tools: Sequence[Tool]) -> Decision:
         """What the model decided."""
-        return read_text(reply.text, question, tools, cut=reply.stopped == "length")
+        return read_text(reply, question, tools, HOW)
 
 
-def read_text(text: str, question: str, tools: Sequence[Tool], *, cut: bool) -> Decision:
-    """The first thought with its action, or the answer; `cut` says that the reply was longer than is allowed.
+def read_text(reply: Reply, question: str, tools: Sequence[Tool], how: str) -> Decision:
+    """The first thought with its action, or the answer; where it has neither, the model is told `how` to go on.
 
     What follows the action is left away: an observation that a model writes itself is made up.
     """
+    text = reply.text
     marked = _OBSERVATION.split(_LOOSE.sub(lambda found: f"{found[1].title()}:", text), maxsplit=1)[0]
     told = parse(marked)
-    if cut:
-        return Decision(text, refused=f"The reply was cut off, because it was too long. Think in a few words. {_HOW}")
+    if reply.stopped == "length":
+        return Decision(text, refused=f"The reply was cut off, because it was too long. Think in a few words. {how}")
     acted = next((place for place, turn in enumerate(told.turns) if turn.action is not None), None)
     turns = told.turns if acted is None else told.turns[: acted + 1]
     thought = "\n".join(filter(None, (told.preamble, *(turn.thought for turn in turns))))
@@ -68,7 +69,7 @@ def read_text(text: str, question: str, tools: Sequence[Tool], *, cut: bool) -> 
     if told.final_answer is not None:
         thought = "\n".join(filter(None, (thought, told.final_thought)))
         return Decision(thought, ending=told.final_answer)
-    return Decision(text, refused=f"The reply has no action and no answer. {_HOW}")
+    return Decision(text, refused=f"The reply has no action and no answer. {how}")
 
 
 def _call(turn: Turn, question: str, tools: Sequence[Tool]) -> Call:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reasoners.fusion import Fusion
 from reasoners.humaniq import HumanIQ
 from reasoners.reasoner import Reasoner
 from reasoners.setup import Setup
@@ -18,7 +19,11 @@ def _humaniq(options: Mapping[str, Any]) -> Reasoner:
     return HumanIQ(Setup.read(options))
 
 
-MAKERS: dict[str, Maker] = {"humaniq": _humaniq}
+def _fusion(options: Mapping[str, Any]) -> Reasoner:
+    return Fusion(Setup.read(options))
+
+
+MAKERS: dict[str, Maker] = {"humaniq": _humaniq, "fusion": _fusion}
 
 
 def make(name: str, options: Mapping[str, Any] | None = None) -> Reasoner:

@@ -95,6 +95,12 @@ class Setup:
         mode = self.selection if self.selection in ("relevance", "diversity", "random") else "dpp"
         return Wish(k=k, mode=mode, seed=self.seed)
 
+    @property
+    def asked_sources(self) -> tuple[str, ...]:
+        """Those whose answers are compared: text and graph as they may be asked, and the model itself."""
+        found = ("text", "graph") if self.sources == "both" else (self.sources,)
+        return (*found, "model") if self.own_answer and self.response != "none" else found
+
     def to_json(self) -> dict[str, Any]:
         """As a trace's configuration keeps it."""
         return asdict(self)

@@ -12,6 +12,11 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def source_of(tool: str) -> str | None:
+    """The kind of source that the tool asks; None for other people's tools."""
+    return next((source for source, tools in TOOLS.items() if tool in tools), None)
+
+
 def limited(task: Task, sources: str) -> Task:
     """The task with the tools that ask these sources only; all of them, other people's too, for both."""
     if sources == "both":

@@ -9,6 +9,7 @@ from db.models import Step, now
 from reasoners.calling import Call
 from reasoners.origins import traced
 from reasoners.reasoner import Action, ReasonerError
+from reasoners.sources import source_of
 from tools.tool import Outcome
 
 IN_A_ROW = 3
@@ -20,14 +21,17 @@ _MOST_TIMES = 2
 
 
 class Trail:
-    """What was done so far; steps that were begun and never finished show nothing and are passed over."""
+    """What was done so far, its first step standing `after` others that it does not look at.
 
-    def __init__(self, question: str, taken: Sequence[Step]) -> None:
+    Steps that were begun and never finished show nothing and are passed over.
+    """
+
+    def __init__(self, question: str, taken: Sequence[Step], after: int = 0) -> None:
         self.question = question
         self.steps = [
             step for step in taken if step.tool is None or step.observation is not None or step.error is not None
         ]
-        self._last_position = taken[-1].position if taken else 0
+        self.last_position = taken[-1].position if taken else after
         self._key = taken[0].trace_id if taken else uuid4()
         self._in_a_row = 0
         self._refused = 0
@@ -54,14 +58,20 @@ class Trail:
             )
         return None
 
+    @property
+    def source(self) -> str | None:
+        """What was seen last: text or graph; the model itself where nothing was, None of other people's tools."""
+        seen = [step.tool for step in self.steps if step.tool is not None and step.observation is not None]
+        return source_of(seen[-1]) if seen else "model"
+
     def add(self, action: Action, outcome: Outcome | None) -> None:
         """Remember a step with what came of it; ReasonerError when too many could not be run."""
         found = outcome.observation if outcome else None
-        self._last_position += 1
+        self.last_position += 1
         self.steps.append(
             Step(
                 trace_id=self._key,
-                position=self._last_position,
+                position=self.last_position,
                 thought=action.thought,
                 tool=action.tool,
                 arguments=action.arguments,
