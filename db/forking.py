@@ -28,8 +28,8 @@ COPIED = (
 )
 
 
-def fork(session: Session, trace_id: UUID, position: int, author_id: UUID) -> Trace:
-    """A new draft of the author's with copies of steps 1 to `position` (0 for none)."""
+def fork(session: Session, trace_id: UUID, position: int, author_id: UUID | None) -> Trace:
+    """A new draft of the author's (of nobody's for a run) with copies of steps 1 to `position` (0 for none)."""
     parent = session.get(Trace, trace_id)
     if parent is None:
         raise Missing(f"there is no trace {trace_id} to fork")
@@ -40,7 +40,8 @@ def fork(session: Session, trace_id: UUID, position: int, author_id: UUID) -> Tr
     ).all()
     if len(steps) != position:
         raise Missing(f"the trace has no step {position} to fork from; look at the newer state")
-    hold(session, parent.question_id, author_id)
+    if author_id is not None:
+        hold(session, parent.question_id, author_id)
     child = Trace(question_id=parent.question_id, author_id=author_id, parent_id=parent.id, parent_position=position)
     session.add(child)
     session.flush()

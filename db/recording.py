@@ -29,6 +29,8 @@ class NewStep:
     active_seconds: float | None = None
     usage: dict[str, Any] | None = None
     """What the calls of the language model took that wrote it."""
+    refused: str | None = None
+    """Why its tool is not run at all; such a step is finished at once, with this as its error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
         wall_seconds=new.wall_seconds,
         active_seconds=new.active_seconds,
         usage={"thought": new.usage} if new.usage else {},
-        finished_at=now() if new.tool is None else None,
+        error=new.refused,
+        finished_at=now() if new.tool is None or new.refused is not None else None,
     )
     session.add(step)
     if trace.author_id is not None:

@@ -1,0 +1,124 @@
+"""Runs of reasoners: the traces that they write, how they end and go on.
+
+A run's trace is a draft of nobody's while it is at work. One that has no ending although nothing is at work on it was
+interrupted; `reopen` lets it go on from its last finished step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.database import Conflict, Missing
+from db.forking import fork
+from db.models import Edit, Question, Run, Step, Trace, now
+from db.recording import Answers
+from db.versions import draft_trace, find_step, find_trace, keep_edit, touch
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended: `ending` is one of ENDINGS; with answers, or with the sentence that says why there are none."""
+
+    ending: str
+    failure: str | None = None
+    answers: Answers | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    """What joins the trace's configuration: the response, how far the sources agree ..."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    """What all calls of the language model took."""
+    seconds: float = 0.0
+    """That it was at work, since it was begun or went on."""
+
+
+def start_run(session: Session, run: Run) -> Run:
+    """Store a run that begins."""
+    session.add(run)
+    session.flush()
+    return run
+
+
+def finish_run(session: Session, run_id: UUID) -> None:
+    """Nothing of the run is left to be done."""
+    session.get_one(Run, run_id).finished_at = now()
+    session.flush()
+
+
+def start_run_trace(session: Session, run: Run, question_id: UUID, configuration: Mapping[str, Any]) -> Trace:
+    """A new trace of the run for that question."""
+    if session.get(Question, question_id) is None:
+        raise Missing(f"there is no question {question_id} here; ask it anew")
+    trace = Trace(
+        question_id=question_id,
+        run_id=run.id,
+        reasoner=run.reasoner,
+        configuration={**run.configuration, **configuration},
+    )
+    session.add(trace)
+    session.flush()
+    return trace
+
+
+def seen_version(session: Session, trace_id: UUID) -> int:
+    """The trace's version after what this transaction has done to it."""
+    return session.get_one(Trace, trace_id).version
+
+
+def fork_run(session: Session, trace_id: UUID, position: int, run: Run) -> Trace:
+    """A new trace of the run that goes on from copies of steps 1 to `position` of another one."""
+    trace = fork(session, trace_id, position, None)
+    trace.run_id, trace.reasoner, trace.configuration = run.id, run.reasoner, dict(run.configuration)
+    session.flush()
+    return trace
+
+
+def conclude(session: Session, trace_id: UUID, ended: Ended, *, seen: int) -> Trace:
+    """Write how the run ended: answered, it is submitted; otherwise it is failed."""
+    trace = draft_trace(session, trace_id, seen)
+    answers = ended.answers
+    if (ended.ending == "answered") != (answers is not None and bool(answers.final_answer.strip())):
+        raise Conflict(f"a run that {ended.ending} has an answer if and only if it answered")
+    for name in Answers.__dataclass_fields__:
+        setattr(trace, name, getattr(answers, name) if answers else None)
+    trace.status = "submitted" if ended.ending == "answered" else "failed"
+    trace.ending, trace.failure = ended.ending, ended.failure
+    trace.submitted_at = now()
+    trace.wall_seconds = (trace.wall_seconds or 0.0) + ended.seconds
+    trace.cost = dict(ended.usage)
+    trace.configuration = {**trace.configuration, **ended.details}
+    session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}))
+    session.flush()
+    return trace
+
+
+def reopen(session: Session, trace_id: UUID) -> Trace:
+    """Let a run's trace that was interrupted or found no answer go on; whoever is at work on it is shut out."""
+    trace = find_trace(session, trace_id)
+    if trace.run_id is None:
+        raise Conflict("this trace is no run's; fork it to go on from it")
+    if trace.status not in ("draft", "failed"):
+        raise Conflict(f"this trace is {trace.status}; run it again from one of its steps instead")
+    if trace.status == "failed":
+        before = {"status": "failed", "ending": trace.ending, "failure": trace.failure}
+        session.add(Edit(trace_id=trace_id, action="status", before=before))
+    trace.status, trace.ending, trace.failure, trace.submitted_at = "draft", None, None, None
+    touch(trace)
+    session.flush()
+    return trace
+
+
+def rate_run(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
+    """Rate the observation of a step of a run's trace from 1 to 5, whether or not it is at work."""
+    if not 1 <= rating <= 5:
+        raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
+    step = find_step(session, step_id)
+    if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:
+        raise Conflict("this trace is a person's; its author rates it")
+    if step.rating is not None:
+        keep_edit(session, step, "rating", {"rating": step.rating}, by)
+    step.rating = rating
+    session.flush()
+    return step

@@ -1,0 +1,93 @@
+"""Where the record of a run is kept: in the store, each step before its tool runs, or in memory for an evaluation."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID, uuid4
+
+from db import reading, recording, runs
+from db.database import Database
+from db.models import Step, Trace, now
+from db.recording import NewStep, Observed
+from db.runs import Ended
+from reasoners.limits import used_by
+from tools.usage import Usage
+
+
+class InMemory:
+    """A record that is gone with the process."""
+
+    def __init__(self) -> None:
+        self.id = uuid4()
+        self.steps: list[Step] = []
+        self.ended: Ended | None = None
+
+    @property
+    def taken(self) -> list[Step]:
+        """No step is there when it begins."""
+        return list(self.steps)
+
+    @property
+    def used(self) -> Usage:
+        """Nothing was used before."""
+        return used_by(self.steps)
+
+    def begin(self, new: NewStep) -> Step:
+        """Add a step."""
+        told: dict[str, Any] = asdict(new)
+        usage, refused = told.pop("usage"), told.pop("refused")
+        done = new.tool is None or refused is not None
+        self.steps.append(
+            Step(
+                trace_id=self.id,
+                position=len(self.steps) + 1,
+                **told,
+                usage={"thought": usage} if usage else {},
+                error=refused,
+                finished_at=now() if done else None,
+            )
+        )
+        return self.steps[-1]
+
+    def complete(self, step: Step, observed: Observed) -> Step:
+        """Fill in what its tool gave."""
+        step.observation, step.data = observed.text, observed.data
+        step.error, step.latency = observed.error, observed.latency
+        step.usage = {**step.usage, **({"tool": observed.usage} if observed.usage else {})}
+        step.finished_at = now()
+        return step
+
+    def conclude(self, ended: Ended) -> None:
+        """Remember how it ended."""
+        self.ended = ended
+
+
+class InStore:
+    """A run's trace in the database, as it was started, forked or reopened there (db/runs.py)."""
+
+    def __init__(self, database: Database, trace: Trace) -> None:
+        self.trace_id: UUID = trace.id
+        self._database = database
+        self._seen = trace.version
+        with database.read() as session:
+            self.taken = reading.open_trace(session, trace.id).steps
+        # What was copied from another trace was paid for there.
+        self.used = used_by(step for step in self.taken if step.position > (trace.parent_position or 0))
+
+    def begin(self, new: NewStep) -> Step:
+        """Put the step on disk; Conflict when somebody else is at work on the trace."""
+        with self._database.begin() as session:
+            step = recording.begin_step(session, self.trace_id, new, seen=self._seen)
+            self._seen = runs.seen_version(session, self.trace_id)
+        return step
+
+    def complete(self, step: Step, observed: Observed) -> Step:
+        """Put what its tool gave on disk."""
+        with self._database.begin() as session:
+            done = recording.complete_step(session, step.id, observed)
+            self._seen = runs.seen_version(session, self.trace_id)
+        return done
+
+    def conclude(self, ended: Ended) -> None:
+        """Put the end on disk."""
+        with self._database.begin() as session:
+            runs.conclude(session, self.trace_id, ended, seen=self._seen)

@@ -1,0 +1,97 @@
+"""Reasoners that follow a script, and tools that do as their names say; both keep to the protocol like any other."""
+
+import time
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from db.recording import Answers
+from reasoners.reasoner import Action, Conclusion, Moves, Saying, Task
+from tools.tool import Context, Observation, Outcome, Tool
+from tools.tool_error import ToolError
+from worlds.source import SourceTimeout, World
+
+NOWHERE = Context(World("nowhere"), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
+"""For tools that need no world."""
+Move = Action | Saying | Conclusion | BaseException
+
+
+class Scripted:
+    """Makes the moves of its script that are not taken yet, and keeps what it was told."""
+
+    name = "scripted"
+
+    def __init__(self, moves: Sequence[Move]) -> None:
+        self.moves = moves
+        self.told: list[Outcome | None] = []
+        self.task: Task | None = None
+        self.closed = Event()
+
+    def solve(self, task: Task) -> Moves:
+        self.task = task
+        left = len(task.taken)
+        try:
+            for move in self.moves:
+                if isinstance(move, Action) and left:
+                    left -= 1
+                elif isinstance(move, BaseException):
+                    raise move
+                elif isinstance(move, Conclusion):
+                    return move
+                else:
+                    told = yield move
+                    self.told.append(told)
+            return Conclusion(Answers(final_answer="the end"))
+        finally:
+            self.closed.set()
+
+
+def echo(_context: Context, text: str) -> Observation:
+    """Say the text again."""
+    return Observation(text, {"value": text})
+
+
+def fail(_context: Context, text: str) -> Observation:
+    """Fail with the text."""
+    raise ToolError(text)
+
+
+def outage(_context: Context, text: str) -> Observation:
+    """Fail as a source does."""
+    raise SourceTimeout(text)
+
+
+def breaks(_context: Context, text: str) -> Observation:
+    """Be faulty."""
+    raise ZeroDivisionError(text)
+
+
+def tool_of(function: Callable[..., Observation]) -> Tool:
+    """The function as a tool of its name."""
+    return Tool.ours(function.__name__, function.__name__, function)
+
+
+class Hanging:
+    """A tool that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self.called, self.go, self.came_back = Event(), Event(), Event()
+
+        def hang(_context: Context, text: str) -> Observation:
+            """Hang."""
+            self.called.set()
+            self.go.wait(60)
+            self.came_back.set()
+            return Observation(text, {})
+
+        self.tool = tool_of(hang)
+
+
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
+    """Wait for it."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
