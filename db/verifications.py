@@ -1,0 +1,191 @@
+"""Verifications: runs of a reasoner over a project's questions with gold answers, their scores, and the repairs.
+
+A score is a judgement by nobody, with the aspect F1. A failure is a trace of the verification that scored below 1 or
+has no answer; its repair is a person's fork of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
+
+from db.database import Missing
+from db.models import Assignment, Judgement, Question, Run, Trace, User, now
+
+VERIFY = "verify"
+"""The name of such a run; its configuration has the project's id and the questions' ids."""
+SCORE = "f1"
+RIGHT = 1.0
+_AT_ONCE = 500
+
+
+class Outcome(NamedTuple):
+    """What became of one question of a verification."""
+
+    question_id: UUID
+    question: str
+    kind: str | None
+    gold: list[dict[str, Any]]
+    trace_id: UUID | None = None
+    ending: str | None = None
+    """None while it has not ended, or before it began."""
+    failure: str | None = None
+    answer: str | None = None
+    score: float | None = None
+    """None where there is no answer."""
+    cost: dict[str, Any] = {}  # noqa: RUF012 - a named tuple's default is never written to
+
+    @property
+    def right(self) -> bool:
+        """Whether its answer is the gold answer."""
+        return self.score is not None and self.score >= RIGHT
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended otherwise."""
+        return self.ending is not None and not self.right
+
+
+class Repair(NamedTuple):
+    """Who repairs a failure, and how far that is."""
+
+    trace_id: UUID
+    """The failure's."""
+    repair_id: UUID | None
+    """The fork; None while somebody only holds the question."""
+    status: str
+    """held, or the fork's status."""
+    person: str | None
+    person_id: UUID | None
+
+
+def verifications(session: Session, project_id: UUID) -> list[Run]:
+    """The project's verifications, the latest first."""
+    runs = session.scalars(select(Run).where(Run.name == VERIFY).order_by(Run.started_at.desc(), Run.id.desc()))
+    return [run for run in runs if run.configuration.get("project_id") == str(project_id)]
+
+
+def verification(session: Session, run_id: UUID) -> Run:
+    """The verification of that id."""
+    found = session.get(Run, run_id)
+    if found is None or found.name != VERIFY:
+        raise Missing(f"there is no verification {run_id}; `showhow verify --list` has them")
+    return found
+
+
+def gold_questions(session: Session, project_id: UUID) -> list[Question]:
+    """The project's questions that have a gold answer, in order."""
+    every = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
+    return [question for question in every if question.gold_answers]
+
+
+def question_ids(run: Run) -> list[UUID]:
+    """The questions that the verification is over, in their order."""
+    return [UUID(each) for each in run.configuration["questions"]]
+
+
+def outcomes(session: Session, run: Run) -> list[Outcome]:
+    """What became of each of its questions, in their order."""
+    ids = question_ids(run)
+    found: dict[UUID, Outcome] = {}
+    for start in range(0, len(ids), _AT_ONCE):
+        for outcome in _outcomes(session, run, ids[start : start + _AT_ONCE]):
+            found[outcome.question_id] = outcome
+    return [found[each] for each in ids if each in found]
+
+
+def _outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Outcome]:
+    score = aliased(Judgement)
+    rows = session.execute(
+        select(Question, Trace, score.value)
+        .outerjoin(Trace, (Trace.question_id == Question.id) & (Trace.run_id == run.id))
+        .outerjoin(score, (score.trace_id == Trace.id) & (score.aspect == SCORE))
+        .where(Question.id.in_(ids))
+    )
+    for question, trace, value in rows:
+        asked = Outcome(question.id, question.text, question.kind, question.gold_answers)
+        yield (
+            asked
+            if trace is None
+            else asked._replace(
+                trace_id=trace.id,
+                ending=trace.ending,
+                failure=trace.failure,
+                answer=trace.final_answer,
+                score=None if value is None else float(value),
+                cost=trace.cost,
+            )
+        )
+
+
+def trace_of(session: Session, run: Run, question_id: UUID) -> Trace | None:
+    """The run's trace of that question."""
+    return session.scalar(select(Trace).where(Trace.run_id == run.id, Trace.question_id == question_id))
+
+
+def keep_score(session: Session, trace_id: UUID, score: float) -> None:
+    """Write how good the trace's answer is, from 0 to 1; once."""
+    known = select(Judgement.id).where(Judgement.trace_id == trace_id, Judgement.aspect == SCORE)
+    if session.scalar(known) is None:
+        session.add(Judgement(trace_id=trace_id, aspect=SCORE, value=f"{score:.6f}"))
+        session.flush()
+
+
+def repairs(session: Session, failures: Iterable[Outcome]) -> dict[UUID, Repair]:
+    """The latest repair of each of these failures that has one, or who holds its question, by the failure's trace."""
+    failed = {each.trace_id: each for each in failures if each.trace_id is not None}
+    found: dict[UUID, Repair] = {}
+    for start in range(0, len(failed), _AT_ONCE):
+        some = list(failed)[start : start + _AT_ONCE]
+        by_question = {failed[trace].question_id: trace for trace in some}
+        held = session.execute(
+            select(Assignment.question_id, User.name, User.id)
+            .join(User, User.id == Assignment.user_id)
+            .where(Assignment.question_id.in_(by_question), Assignment.state == "open", Assignment.until > now())
+        )
+        for question_id, name, person_id in held:
+            trace = by_question[question_id]
+            found[trace] = Repair(trace, None, "held", name, person_id)
+        forks = session.execute(
+            select(Trace.parent_id, Trace.id, Trace.status, User.name, User.id)
+            .outerjoin(User, User.id == Trace.author_id)
+            .where(Trace.parent_id.in_(some), Trace.author_id.is_not(None))
+            .order_by(Trace.started_at, Trace.id)
+        )
+        for parent, fork, status, name, person_id in forks:
+            if parent is not None:
+                found[parent] = Repair(parent, fork, status, name, person_id)
+    return found
+
+
+def approved_repairs(session: Session, failures: Iterable[Outcome]) -> list[UUID]:
+    """The repairs of these failures that were approved, and repairs of rejected repairs, by their traces' ids."""
+    parents = [each.trace_id for each in failures if each.trace_id is not None]
+    found: list[UUID] = []
+    while parents:
+        forks: list[tuple[UUID, str]] = []
+        for start in range(0, len(parents), _AT_ONCE):
+            some = parents[start : start + _AT_ONCE]
+            rows = select(Trace.id, Trace.status).where(Trace.parent_id.in_(some), Trace.author_id.is_not(None))
+            forks += [(fork, status) for fork, status in session.execute(rows.order_by(Trace.id))]
+        found += [fork for fork, status in forks if status == "approved"]
+        parents = [fork for fork, status in forks if status != "approved"]
+    return found
+
+
+def kinds_of(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:
+    """How many of these traces answer a question of each kind."""
+    ids = list(traces)
+    counted: Counter[str | None] = Counter()
+    for start in range(0, len(ids), _AT_ONCE):
+        rows = session.execute(
+            select(Question.kind, func.count())
+            .join(Trace, Trace.question_id == Question.id)
+            .where(Trace.id.in_(ids[start : start + _AT_ONCE]))
+            .group_by(Question.kind)
+        )
+        counted.update(dict(rows.all()))
+    return counted
