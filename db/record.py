@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 from uuid import UUID
 
 from db.models import GENERATED, TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
+
+USED = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
+"""What is counted of the calls of a language model, in a step's usage."""
 
 
 @dataclass(slots=True)
@@ -63,8 +67,20 @@ class TraceRecord:
             yield "a rating is not between 1 and 5"
         if not all(_sound_origin(origin) for step in every for origin in step.origins.values()):
             yield "an argument's origin has none of the forms that there are"
+        if not all(_sound_usage(step.usage) for step in every):
+            yield "what a step's model calls took has not the form that it should have"
         if any(step.removed_at is not None for step in self.steps) or any(s.removed_at is None for s in self.removed):
             yield "a removed step stands among the others, or the other way round"
+
+
+def _sound_usage(usage: dict[str, Any]) -> bool:
+    """Whether each part is one of a step's, and everything in it a number or unknown, besides the model's name."""
+    return usage.keys() <= {"thought", "tool"} and all(
+        isinstance(part, dict)
+        and isinstance(part.get("model", ""), str)
+        and all(type(part.get(name)) in (int, float, NoneType) for name in USED)
+        for part in usage.values()
+    )
 
 
 def _sound_origin(origin: Any) -> bool:

@@ -1,5 +1,6 @@
 """The trace so far, drawn as a lab notebook; what a person does in it comes back as one act."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -8,10 +9,10 @@ import streamlit as st
 
 from app.components.chrome import asset
 from app.components.observation import view_of
+from app.components.usage import spent_of, trace_spent, usage_details
 from db.models import Step
 from db.record import TraceRecord
 from reasoners.origins import describe
-from tools.registry import TOOLS
 
 Act = dict[str, Any]
 
@@ -53,6 +54,7 @@ def notebook_data(record: TraceRecord, *, editable: bool, forkable: bool) -> dic
         "trace": record.trace.id.hex,
         "steps": [_step(step, edits.get(step.id, 0)) for step in record.steps],
         "answers": _answers(record),
+        "spent": trace_spent(record.steps),
         "editable": editable,
         "forkable": forkable,
         "scale": SCALE,
@@ -62,11 +64,10 @@ def notebook_data(record: TraceRecord, *, editable: bool, forkable: bool) -> dic
 
 def _step(step: Step, edits: int) -> dict[str, Any]:
     state = _state(step)
-    known = TOOLS.get(step.tool or "")
     return {
         "position": step.position,
         "thought": step.thought,
-        "tool": known.name if known else step.tool,
+        "tool": step.tool,
         "arguments": [
             {"name": name, "value": _plain(value), "origin": describe(step.origins.get(name))}
             for name, value in step.arguments.items()
@@ -75,8 +76,8 @@ def _step(step: Step, edits: int) -> dict[str, Any]:
         "error": step.error,
         "view": view_of(step) if state == "done" and not step.error else None,
         "rating": step.rating,
-        "time": f"{step.latency:.2f} s" if step.latency is not None else None,
-        "time_details": _times(step),
+        "spent": " · ".join(spent_of(step)),
+        "spent_details": "; ".join([*_times(step), *usage_details(step.usage)]),
         "edits": f"changed {edits}×" if edits else None,
     }
 
@@ -88,16 +89,20 @@ def _state(step: Step) -> str:
 
 
 def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and not any(isinstance(item, dict | list) for item in value):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
 
 
-def _times(step: Step) -> str:
+def _times(step: Step) -> list[str]:
     parts = [f"the tool took {step.latency:.3f} s"] if step.latency is not None else []
     if step.wall_seconds is not None:
         parts.append(f"written in {step.wall_seconds:.0f} s")
     if step.active_seconds is not None:
         parts.append(f"{step.active_seconds:.0f} s of them at work")
-    return ", ".join(parts)
+    return parts
 
 
 def _answers(record: TraceRecord) -> list[dict[str, str]]:

@@ -9,13 +9,13 @@ from uuid import UUID
 import streamlit as st
 
 from app.components.composer import Composer, take_value
+from app.registry import registry
 from app.resources import database, tool_context
 from db import forking, recording
 from db.database import StoreError
 from db.models import Draft, Step, User
 from db.record import TraceRecord
 from reasoners.origins import known_sentences, known_values, trace_origin
-from tools.registry import TOOLS
 from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError
@@ -108,7 +108,8 @@ class Recorder:
             outcome = tool.call(context, step.arguments)
             seen = outcome.observation
             text, data = (seen.text, seen.data) if seen else (None, None)
-            observed = recording.Observed(text=text, data=data, error=outcome.error, latency=outcome.seconds)
+            usage = outcome.usage.to_json() if outcome.usage else None
+            observed = recording.Observed(text, data, outcome.error, outcome.seconds, usage)
         self._do(lambda session: recording.complete_step(session, step.id, observed))
 
     def submit(self, composer: Composer) -> bool:
@@ -169,10 +170,12 @@ class Recorder:
         self._do(lambda session: recording.rate(session, step.id, rating, seen=self.seen, by=me))
 
     def _again(self, step: Step) -> None:
-        if step.tool not in TOOLS:
-            st.session_state["notice"] = f"The tool {step.tool} is not installed here, so the step cannot be run again."
+        tool = registry().find(step.tool or "")
+        if tool is None:
+            why = registry().problem(step.tool or "")
+            st.session_state["notice"] = f"The step cannot be run again, since its tool is not here. {why}"
             return
         me = self.person.id
         restarted = self._do(lambda session: recording.restart_step(session, step.id, seen=self.seen, by=me))
         if restarted is not None:
-            self._complete(restarted, TOOLS[step.tool])
+            self._complete(restarted, tool)

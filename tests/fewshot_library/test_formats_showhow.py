@@ -141,6 +141,9 @@ BROKEN = {
     ),
     "is none of draft": lambda told: json.dumps({**told, "trace": {**told["trace"], "status": "lost"}}),
     "not numbered 1, 2, 3": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "position": 2}]}),
+    "model calls took": lambda told: json.dumps(
+        {**told, "steps": [{**told["steps"][0], "usage": {"tool": {"cost": "free"}}}]}
+    ),
     "not between 1 and 5": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "rating": 6}]}),
     "too large": lambda told: json.dumps({**told, "trace": {**told["trace"], "version": 10**30}}),
     "no finite number": lambda told: json.dumps({**told, "trace": {**told["trace"], "wall_seconds": float("inf")}}),

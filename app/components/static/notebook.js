@@ -112,7 +112,7 @@ function drawer(data, act) {
       el("div", { className: "meta" },
         s.state === "done" ? stars(s) : null,
         s.state === "done" && data.editable && last ? el("span", {}, "rate: keys ", el("kbd", {}, "1"), "–", el("kbd", {}, "5")) : null,
-        s.time && el("span", { title: s.time_details }, s.time),
+        s.spent && el("span", { className: "spent", title: s.spent_details }, s.spent),
         s.edits ? el("span", { title: "What was replaced is kept." }, s.edits) : null,
         data.editable ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "edit", step: s.position }) }, "Edit thought") : null,
         data.editable && s.tool && last ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "again", step: s.position }) }, "Run again") : null,
@@ -155,6 +155,7 @@ export default function (component) {
   if (data.answers.length) {
     host.append(el("dl", { className: "answers", ariaLabel: "Answers" }, data.answers.map((a) => [el("dt", {}, a.name), el("dd", {}, a.value)])));
   }
+  if (data.spent) host.append(el("p", { className: "meta" }, `In all: ${data.spent}`));
   for (const d of host.querySelectorAll("details")) d.open = opened.has(d.closest("li")?.id + d.querySelector("summary")?.textContent);
   host.dataset.count = data.steps.length;
   host.style.position = "relative";
