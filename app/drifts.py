@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from app.registry import registry
+from app.registry import registry
 from app.reports import Report, keep_report, kept_report
 from app.resources import database, settings, tool_context
 from db.libraries import Wanted, fitting_ids, version
 from db.reading import open_trace
 from reasoners.drift import StepDrift, TraceDrift, run_again
-from tools.registry import TOOLS
 from worlds.folder import WorldError
 from worlds.source import SourceError
 
@@ -47,7 +48,7 @@ def _of(trace_id: UUID) -> TraceDrift:
             if s.tool is not None
         ]
         return TraceDrift(str(trace_id), record.question.text, record.project.world, tuple(steps))
-    return run_again(record, context, TOOLS)
+    return run_again(record, context, registry().named(step.tool for step in record.steps))
 
 
 def kept_drift(library: str | None) -> Report | None:

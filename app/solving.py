@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.libraries import open_library
+from app.registry import registry
+from app.registry import registry
 from app.resources import database, tool_context
 from db.database import Missing
 from db.libraries import versions
@@ -16,7 +18,6 @@ from reasoners.reasoner import Reasoner, Task
 from reasoners.registry import make
 from reasoners.setup import Setup
 from settings import DEFAULT_LIBRARY
-from tools.registry import offered
 
 REPLAY = "replay"
 RANKED = 50
@@ -77,7 +78,7 @@ class Given:
 def given(question: Question, project: Project, way: Way) -> Given:
     """The task of that question: never with a demonstration that answers the question itself."""
     context = tool_context(project.world)
-    tools = offered(context.world, project.tools)
+    tools = registry().offered(context.world, project.tools)
     version, wish = way.version(), way.wish()
     if version is None or wish.k == 0:
         return Given(Task(question.text, context, tools), None)

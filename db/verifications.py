@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Missing
-from db.models import Assignment, Judgement, Question, Run, Trace, User, now
+from db.models import Assignment, Judgement, Project, Question, Run, Trace, User, now
 
 VERIFY = "verify"
 """The name of such a run; its configuration has the project's id and the questions' ids."""
@@ -119,6 +119,14 @@ def _outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Outcome]:
                 cost=trace.cost,
             )
         )
+
+
+def asked(session: Session, question_id: UUID) -> tuple[Question, Project]:
+    """The question and its project."""
+    question = session.get(Question, question_id)
+    if question is None:
+        raise Missing(f"there is no question {question_id} any more; begin a new verification")
+    return question, session.get_one(Project, question.project_id)
 
 
 def trace_of(session: Session, run: Run, question_id: UUID) -> Trace | None:

@@ -4,7 +4,7 @@ A step differs when the tool gives another text or other data now. It breaks whe
 or when a later step took a value from a place that says something else now, so that the trace cannot be followed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -56,10 +56,10 @@ class TraceDrift:
         return {**told, "run": len(self.steps), "steps": changed}
 
 
-def run_again(record: TraceRecord, context: Context, tools: Mapping[str, Tool]) -> TraceDrift:
-    """Call the tools of the trace anew, each with the arguments that it was called with."""
+def run_again(record: TraceRecord, context: Context, find: Callable[[str], Tool | None]) -> TraceDrift:
+    """Call the tools of the trace anew, each with the arguments that it was called with; `find` has the tools by name."""
     now: dict[int, Mapping[str, Any] | None] = {}
-    found = list(_compared(record.steps, context, tools, now))
+    found = list(_compared(record.steps, context, find, now))
     before = {step.position: step.data for step in record.steps}
     for step in record.steps:
         for name, origin in step.origins.items():
@@ -71,16 +71,20 @@ def run_again(record: TraceRecord, context: Context, tools: Mapping[str, Tool]) 
 
 
 def _compared(
-    steps: Sequence[Step], context: Context, tools: Mapping[str, Tool], now: dict[int, Mapping[str, Any] | None]
+    steps: Sequence[Step],
+    context: Context,
+    find: Callable[[str], Tool | None],
+    now: dict[int, Mapping[str, Any] | None],
 ) -> Iterator[StepDrift]:
     for step in steps:
         if step.tool is None or step.finished_at is None:
             continue
-        if step.tool not in tools:
+        tool = find(step.tool)
+        if tool is None:
             why = f"there is no tool {step.tool} here"
             yield StepDrift(step.position, step.tool, step.arguments, "broken", _told(step), "", why)
             continue
-        outcome = tools[step.tool].call(context, step.arguments)
+        outcome = tool.call(context, step.arguments)
         now[step.position] = outcome.observation.data if outcome.observation is not None else None
         said = outcome.observation.text if outcome.observation is not None else outcome.error or ""
         fails_now = outcome.observation is None and step.error is None

@@ -80,7 +80,7 @@ def states(found):
 
 
 def test_in_the_same_world_every_step_is_the_same(recorded, tmp_path):
-    found = run_again(recorded, harbour(tmp_path), TOOLS)
+    found = run_again(recorded, harbour(tmp_path), TOOLS.get)
     assert states(found) == ["same"] * 6
     assert found.state == "same"
     assert found.to_json()["steps"] == []
@@ -89,7 +89,7 @@ def test_in_the_same_world_every_step_is_the_same(recorded, tmp_path):
 def test_a_place_that_a_later_step_rests_on_breaks_the_trace(recorded, tmp_path):
     # Her mother is another one now, and it is her mother whose place of birth step 3 asks for.
     moved = harbour(tmp_path, graph=("wdt:P2 wd:Q3 ; wdt:P3 wd:Q4", "wdt:P2 wd:Q9 ; wdt:P3 wd:Q4"))
-    found = run_again(recorded, moved, TOOLS)
+    found = run_again(recorded, moved, TOOLS.get)
     assert states(found) == ["same", "broken", "same", "same", "same", "same"]
     assert "step 3 took its sparql from here" in found.steps[1].why
     assert ("Cora Reed (Q3)" in found.steps[1].before, 'Ines O"Shea (Q9)' in found.steps[1].now) == (True, True)
@@ -98,7 +98,7 @@ def test_a_place_that_a_later_step_rests_on_breaks_the_trace(recorded, tmp_path)
 
 def test_what_no_later_step_rests_on_only_differs(recorded, tmp_path):
     described = harbour(tmp_path, graph=('"ferry pilot"@en', '"pilot of ferries"@en'))
-    found = run_again(recorded, described, TOOLS)
+    found = run_again(recorded, described, TOOLS.get)
     assert states(found) == ["differs", "same", "same", "same", "same", "same"]
     assert found.state == "differs"
 
@@ -107,7 +107,7 @@ def test_what_fails_now_and_did_not_is_broken_and_a_gone_tool_is_told(recorded, 
     line = next(line for line in (HARBOUR / "harbour.ttl").read_text().splitlines() if line.startswith("wd:Q52"))
     without = harbour(tmp_path, graph=(line, ""))
     gone = {name: tool for name, tool in TOOLS.items() if name != "wikisearch"}
-    found = run_again(recorded, without, gone)
+    found = run_again(recorded, without, gone.get)
     assert states(found)[3:5] == ["broken", "broken"]
     assert found.steps[3].why == "it did not fail before"
     assert found.steps[4].why == "there is no tool wikisearch here"
