@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import UUID
 
 from app.registry import registry
-from app.registry import registry
 from app.reports import Report, keep_report, kept_report
 from app.resources import database, settings, tool_context
 from db.libraries import Wanted, fitting_ids, version

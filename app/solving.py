@@ -6,7 +6,6 @@ from typing import Any
 
 from app.libraries import open_library
 from app.registry import registry
-from app.registry import registry
 from app.resources import database, tool_context
 from db.database import Missing
 from db.libraries import versions

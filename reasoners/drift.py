@@ -57,7 +57,7 @@ class TraceDrift:
 
 
 def run_again(record: TraceRecord, context: Context, find: Callable[[str], Tool | None]) -> TraceDrift:
-    """Call the tools of the trace anew, each with the arguments that it was called with; `find` has the tools by name."""
+    """Call the tools of the trace anew, each with its arguments; `find` gives a tool by its name."""
     now: dict[int, Mapping[str, Any] | None] = {}
     found = list(_compared(record.steps, context, find, now))
     before = {step.position: step.data for step in record.steps}
