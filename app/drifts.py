@@ -47,7 +47,7 @@ def _of(trace_id: UUID) -> TraceDrift:
             if s.tool is not None
         ]
         return TraceDrift(str(trace_id), record.question.text, record.project.world, tuple(steps))
-    return run_again(record, context, registry().named(step.tool for step in record.steps))
+    return run_again(record, context, registry().find)
 
 
 def kept_drift(library: str | None) -> Report | None:
