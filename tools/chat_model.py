@@ -1,5 +1,6 @@
 """LangChain's chat models as the Model of tools/chat.py; imported when a model is first asked, as it takes a second."""
 
+import atexit
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -123,7 +124,9 @@ def _options(setup: ModelSetup) -> dict[str, Any]:
 def _client() -> httpx2.Client:
     """The connections of this process to all OpenAI-compatible servers."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    return httpx2.Client(limits=limits, event_hooks={"response": [_bounded]})
+    client = httpx2.Client(limits=limits, event_hooks={"response": [_bounded]})
+    atexit.register(client.close)
+    return client
 
 
 class _Bounded(httpx2.SyncByteStream):

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
+from tools.answer import Answer, answer_from
 from tools.arguments import text_of, web_of
+from tools.chat import Chat
+from tools.chat_errors import ChatError
 from tools.tool import Context, Encode, Observation
 from worlds.question_words import STOP_WORDS
 from worlds.source import Ambiguous, Article, Page
@@ -42,13 +45,39 @@ def read(
         if found.redirected is not None:
             known["redirected"] = found.redirected
     of_it = _it_for(found.title, question)
-    best = sorted(rank([of_it(sentence) for sentence in found.sentences], of_it(question), context.encode)[:BEST])
+    ranked = rank([of_it(sentence) for sentence in found.sentences], of_it(question), context.encode)
+    best = sorted(ranked[:BEST])
     data = {
         **known,
         "sentences": list(found.sentences),
         "best": [{"place": place, "text": found.sentences[place], "score": score} for place, score in best],
     }
-    return Observation(_shown(found, best), data)
+    told, answer = _answered(context.chat, question, found, [place for place, _ in ranked])
+    places = sorted({place for place, _ in best} | {quote["place"] for quote in answer.get("quotes", ())})
+    return Observation(_shown(found, places, told), {**data, **answer})
+
+
+def _answered(
+    chat: Chat | None, question: str, found: Article | Page, likeliest: Sequence[int]
+) -> tuple[str | None, dict[str, Any]]:
+    """What the model makes of it, as a line and as data; where it gives nothing, why the ranking stands alone."""
+    if chat is None or not found.sentences:
+        return None, {}
+    try:
+        answer = answer_from(chat, question, found, likeliest)
+    except ChatError as failed:
+        return None, {"route": "ranking", "why": str(failed)}
+    return _told(answer), {"route": "model", **answer.to_json()}
+
+
+def _told(answer: Answer) -> str:
+    """The answer in one line, which says how far the text supports it."""
+    if answer.text is None:
+        return "The text does not tell the answer."
+    if answer.supported:
+        places = ", ".join(f"[{place + 1}]" for place in sorted({quote.place for quote in answer.quotes}))
+        return f"Answer: {answer.text} (quoted from {places})"
+    return f"Answer that no quotation from the text supports: {answer.text}"
 
 
 def _choices(several: Ambiguous) -> Observation:
@@ -100,15 +129,16 @@ def _overlaps(sentences: Sequence[str], question: str) -> list[float]:
     return [len(wanted.intersection(_WORD.findall(s.casefold()))) / (len(wanted) or 1) for s in sentences]
 
 
-def _shown(found: Article | Page, best: Sequence[tuple[int, float]]) -> str:
+def _shown(found: Article | Page, places: Sequence[int], answer: str | None = None) -> str:
     if not found.sentences:
         return f"{found.title} is empty."
-    lines = [f"[{place + 1}] {_cut(found.sentences[place])}" for place, _ in best]
-    left = len(found.sentences) - len(best)
+    lines = [f"[{place + 1}] {_cut(found.sentences[place])}" for place in places]
+    left = len(found.sentences) - len(places)
     title = f"{found.title} ({found.date})" if found.date else found.title
     if isinstance(found, Article) and found.redirected:
         title = f"{title} (redirected from {found.redirected})"
-    return "\n".join([f"{title}:", *lines, *([f"... {left} more sentences"] if left else [])])
+    told = [answer] if answer else []
+    return "\n".join([f"{title}:", *told, *lines, *([f"... {left} more sentences"] if left else [])])
 
 
 def _cut(sentence: str) -> str:

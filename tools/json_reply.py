@@ -1,0 +1,51 @@
+"""What a language model wrote as JSON, read in spite of what models put around it."""
+
+import json
+import re
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tools.chat_errors import ChatError
+
+Wanted = TypeVar("Wanted", bound=BaseModel)
+
+# Models that think aloud do so before they reply; a thought may hold JSON that was given up again.
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(r",(?=\s*[}\]])")
+_MOST_TRIED = 50
+
+
+class ReplyUnreadable(ChatError):
+    """The reply is not in the form that was asked for."""
+
+
+def read_reply(text: str, wanted: type[Wanted], model: str) -> Wanted:
+    """The first JSON object of that form in the reply, be it fenced or in the midst of words.
+
+    ReplyUnreadable says what is wrong where there is none.
+    """
+    said = _THOUGHT.sub("", text)
+    wrong = "it holds no JSON object"
+    for place in [match.start() for match in re.finditer(r"\{", said)][:_MOST_TRIED]:
+        found = _object(said[place:])
+        if found is None:
+            continue
+        try:
+            return wanted.model_validate(found)
+        except ValidationError as failed:
+            first = failed.errors()[0]
+            wrong = f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg'].lower()}"
+    raise ReplyUnreadable(f"{model} did not reply in the form that was asked for ({wrong}).")
+
+
+def _object(text: str) -> object | None:
+    """The JSON value that the text begins with; line breaks in texts and commas after the last item are let pass."""
+    reader = json.JSONDecoder(strict=False)
+    for each in (text, _LAST_COMMA.sub("", text)):
+        try:
+            found: object = reader.raw_decode(each)[0]
+        except ValueError:
+            continue
+        return found
+    return None
