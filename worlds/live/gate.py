@@ -49,7 +49,7 @@ class Gate:
                 closed = max(self._closed_until, self._next_start(policy.per_minute, now)) - now
                 if closed <= 0 and self._inside < policy.at_once:
                     break
-                if now + closed > ends:
+                if closed > 0 and now + closed > ends:
                     raise SourceUnavailable(self._shut(closed, policy))
                 if now >= ends:
                     raise SourceTimeout(

@@ -3,6 +3,7 @@
 A time limit of a socket counts anew with every byte that trickles in; here each read and write gets what is left.
 """
 
+import atexit
 import functools
 import ssl
 import threading
@@ -82,13 +83,15 @@ class _Network(httpcore.SyncBackend):
 
 @functools.cache
 def _connections() -> httpcore.ConnectionPool:
-    return httpcore.ConnectionPool(
+    pool = httpcore.ConnectionPool(
         ssl_context=ssl.create_default_context(cafile=certifi.where()),
         max_connections=None,
         max_keepalive_connections=20,
         keepalive_expiry=60.0,
         network_backend=_Network(),
     )
+    atexit.register(pool.close)
+    return pool
 
 
 def exchange(request: Request, headers: dict[str, str], ends: float, most_bytes: int) -> Answer:
@@ -97,7 +100,7 @@ def exchange(request: Request, headers: dict[str, str], ends: float, most_bytes:
     Late when the time is over, Broken when the connection fails, NoAnswer when the answer is too long.
     """
     _DEADLINE.ends = ends
-    asked = [("Host", _authority(request.url)), *headers.items()]
+    asked = [("Host", host_of(request.url)), *headers.items()]
     try:
         with _connections().stream(
             request.method,
@@ -116,10 +119,6 @@ def exchange(request: Request, headers: dict[str, str], ends: float, most_bytes:
     except (httpcore.NetworkError, httpcore.ProtocolError) as failed:
         raise Broken(str(failed) or "the connection was lost") from failed
     return Answer(request.url, response.status, told, body, datetime.now(UTC))
-
-
-def _authority(url: str) -> str:
-    return host_of(url)
 
 
 def _collected(chunks: Iterator[bytes], request: Request, most_bytes: int) -> bytes:

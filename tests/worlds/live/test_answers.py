@@ -1,0 +1,111 @@
+"""The record of answers: round trips, versions, two processes, a file that cannot be used."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worlds.live.answers import ANSWERS, Answers
+from worlds.live.request import Answer
+from worlds.source import SourceUnavailable
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ROOT = Path(__file__).resolve().parents[3]
+WRITES = """
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from worlds.live.answers import Answers
+from worlds.live.request import Answer
+file, name = Path(sys.argv[1]), sys.argv[2]
+answers = Answers(file)
+for n in range(150):
+    body = f"{name} {n}".encode() * 50
+    answers.record(f"{name} {n}", Answer("http://a/", 200, {}, body, datetime(2026, 1, 1, tzinfo=UTC)))
+    answers.record("shared", Answer("http://a/", 200, {}, body, datetime.now(UTC)))
+    assert answers.latest(f"{name} {n}").body == body
+"""
+
+
+def answer(body: bytes, moment: datetime = START) -> Answer:
+    return Answer(
+        "http://wiki.example/api", 200, {"content-type": "application/json", "x-sparql-maxrows": "9"}, body, moment
+    )
+
+
+@given(asked=st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=200), st.integers(0, 50)), max_size=30))
+def test_any_moment_gives_the_last_answer_before_it(
+    asked: list[tuple[str, bytes, int]], tmp_path_factory: pytest.TempPathFactory
+):
+    answers = Answers(tmp_path_factory.mktemp("answers") / ANSWERS)
+    kept: dict[tuple[str, int], bytes] = {}
+    for key, body, minute in asked:
+        answers.record(key, answer(body, START + timedelta(minutes=minute)))
+        kept.setdefault((key, minute), body)
+    for key in "abc":
+        for until in range(-1, 52, 4):
+            before = [minute for known, minute in kept if known == key and minute <= until]
+            found = answers.latest(key, START + timedelta(minutes=until))
+            assert (found.body if found else None) == (kept[key, max(before)] if before else None)
+    answers.close()
+
+
+def test_an_answer_comes_back_as_it_was(tmp_path: Path):
+    given_answer = answer("naïve 😀".encode() * 1000)
+    first = Answers(tmp_path / ANSWERS)
+    first.record("GET http://wiki.example/api?q=1", given_answer)
+    first.close()
+    assert Answers(tmp_path / ANSWERS).latest("GET http://wiki.example/api?q=1") == given_answer
+
+
+def test_only_what_describes_an_answer_is_kept_of_its_headers(tmp_path: Path):
+    answers = Answers(tmp_path / ANSWERS)
+    headers = {
+        "content-type": "text/plain",
+        "set-cookie": "session=secret",
+        "www-authenticate": "Bearer",
+        "date": "today",
+    }
+    answers.record("k", Answer("http://a/", 200, headers, b"", START))
+    found = answers.latest("k")
+    assert found is not None
+    assert found.headers == {"content-type": "text/plain"}
+
+
+def test_equal_bodies_take_their_place_once(tmp_path: Path):
+    answers = Answers(tmp_path / ANSWERS)
+    body = bytes(range(256)) * 2000
+    for n in range(50):
+        answers.record("k", answer(body, START + timedelta(days=n)))
+    answers.close()
+    assert (tmp_path / ANSWERS).stat().st_size < 2 * len(body)
+
+
+def test_many_threads_and_two_processes_lose_nothing(tmp_path: Path):
+    file = tmp_path / ANSWERS
+    mine = Answers(file)
+    others = [subprocess.Popen([sys.executable, "-c", WRITES, file, name], cwd=ROOT) for name in ("left", "right")]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: mine.record(f"mine {n}", answer(b"%d" % n)), range(300)))
+    assert [process.wait(timeout=120) for process in others] == [0, 0]
+    for name in ("left", "right"):
+        for n in range(150):
+            found = mine.latest(f"{name} {n}")
+            assert found is not None
+            assert found.body == f"{name} {n}".encode() * 50
+    assert all((found := mine.latest(f"mine {n}")) and found.body == b"%d" % n for n in range(300))
+    shared = mine.latest("shared")
+    assert shared is not None
+    assert shared.body.split()[0] in {b"left", b"right"}
+
+
+def test_a_file_that_is_no_record_is_told(tmp_path: Path):
+    (tmp_path / ANSWERS).write_bytes(b"this is no database" * 100)
+    with pytest.raises(SourceUnavailable, match="cannot be opened") as failed:
+        Answers(tmp_path / ANSWERS)
+    assert str(failed.value).endswith(".")

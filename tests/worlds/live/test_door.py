@@ -1,0 +1,347 @@
+"""The door against a real server that misbehaves in every way that servers do."""
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from tests.servers.moody import (
+    Handler,
+    Mood,
+    Moody,
+    hangs,
+    moody,
+    resets,
+    says,
+    sends,
+    status,
+    streams_for_ever,
+    trickles,
+    trickles_headers,
+)
+from worlds.live.access import Access, Policy
+from worlds.live.answers import ANSWERS, Answers
+from worlds.live.door import Door
+from worlds.live.request import Answer, BadStatus, Busy, NoAnswer, Request
+from worlds.source import SourceError, SourceTimeout, SourceUnavailable
+
+WHO = Access("ada@example.org")
+KEY = "planted-key-4711-0815"
+LIMIT = 1.5
+FAR_BEYOND_THE_LIMIT = 20.0
+"""The misbehaving server would go on for longer; a busy machine still ends a call of LIMIT seconds before."""
+
+
+@pytest.fixture
+def server() -> Iterator[Moody]:
+    with moody() as started:
+        yield started
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Iterator[Answers]:
+    opened = Answers(tmp_path / ANSWERS)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def door(server: Moody, answers: Answers) -> Callable[..., Door]:
+    """Makes a door to that server; keywords change the policy."""
+
+    def make(access: Access = WHO, **policy: object) -> Door:
+        usual = {"hosts": frozenset({server.host}), "seconds": 30.0, "per_minute": 100_000}
+        return Door(Policy(**{**usual, **policy}), answers, access)  # type: ignore[arg-type]
+
+    return make
+
+
+FAULTS: dict[str, tuple[Mood, type[SourceError], str]] = {
+    "429 without a word": (status(429), SourceUnavailable, "429"),
+    "429 until tomorrow": (status(429, Retry_After="86400"), SourceUnavailable, "try again after"),
+    "500": (status(500), SourceUnavailable, "500"),
+    "502": (status(502), SourceUnavailable, "502"),
+    "503": (status(503, b"<html>busy</html>"), SourceUnavailable, "503"),
+    "504": (status(504), SourceUnavailable, "504"),
+    "403": (status(403), BadStatus, "403 (Forbidden)"),
+    "a connection reset": (resets, SourceUnavailable, "could not be reached"),
+    "silence": (hangs, SourceTimeout, "did not answer within"),
+    "a slow trickle": (trickles, SourceTimeout, "did not answer within"),
+    "a slow trickle of headers": (trickles_headers, SourceTimeout, "did not answer within"),
+    "an endless stream": (streams_for_ever, NoAnswer, "more than 1 MB"),
+    "too many bytes": (sends(b'"' + b"x" * 2_000_000 + b'"'), NoAnswer, "more than 1 MB"),
+    "too many bytes, packed": (
+        sends(gzip.compress(b'"' + b"x" * 50_000_000 + b'"'), Content_Encoding="gzip"),
+        NoAnswer,
+        "more than 1 MB",
+    ),
+    "broken packing": (sends(b"no gzip at all", Content_Encoding="gzip"), SourceUnavailable, "packed wrongly"),
+    "packing that is cut off": (
+        sends(gzip.compress(b'{"a": 1}' * 1000)[:-20], Content_Encoding="gzip"),
+        SourceUnavailable,
+        "cut off",
+    ),
+    "truncated JSON": (sends(b'{"results": {"bindings": ['), NoAnswer, "cut off or broken"),
+    "a body that ends too soon": (sends(b'{"a": 1', told=500), SourceUnavailable, "could not be reached"),
+    "another content type": (
+        sends(b"<html>Sign in first</html>", "text/html"),
+        NoAnswer,
+        "instead of application/json",
+    ),
+    "an empty answer": (sends(b""), NoAnswer, "cut off or broken"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_ends_within_the_limit_as_one_sentence_and_leaves_nothing_in_the_record(
+    fault: str, server: Moody, door: Callable[..., Door], answers: Answers
+):
+    mood, kind, told = FAULTS[fault]
+    server.will(mood)
+    request = Request(f"{server.url}/question")
+    began = time.monotonic()
+    with pytest.raises(kind) as failed:
+        door(seconds=LIMIT, attempts=2, most_bytes=1_000_000).send(request)
+    assert time.monotonic() - began < FAR_BEYOND_THE_LIMIT
+    sentence = str(failed.value)
+    assert told in sentence
+    assert server.host in sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert answers.latest(request.key) is None
+
+
+def test_what_comes_after_a_fault_is_given_and_recorded(server: Moody, door: Callable[..., Door], answers: Answers):
+    server.will(status(503), resets, says({"found": ["Ada"]}))
+    request = Request(f"{server.url}/question")
+    assert json.loads(door().send(request).body) == {"found": ["Ada"]}
+    assert len(server.asked) == 3
+    recorded = answers.latest(request.key)
+    assert recorded is not None
+    assert json.loads(recorded.body) == {"found": ["Ada"]}
+
+
+def test_a_status_that_is_not_worth_a_second_try_comes_with_what_the_host_said(
+    server: Moody, door: Callable[..., Door]
+):
+    server.will(status(500, b"S1T00: Transaction timed out"))
+    with pytest.raises(BadStatus) as failed:
+        door().send(Request(server.url, again=frozenset({503})))
+    assert (failed.value.status, failed.value.body) == (500, b"S1T00: Transaction timed out")
+    assert len(server.asked) == 1
+
+
+def test_an_answer_that_says_busy_is_asked_for_again(server: Moody, door: Callable[..., Door]):
+    def free(answer: Answer) -> None:
+        if b"maxlag" in answer.body:
+            raise Busy("it lags")
+
+    server.will(says({"error": "maxlag"}), says({"ok": 1}))
+    assert json.loads(door().send(Request(server.url, check=free)).body) == {"ok": 1}
+    server.will(says({"error": "maxlag"}))
+    with pytest.raises(SourceUnavailable, match="it lags"):
+        door(attempts=2).send(Request(f"{server.url}/other", check=free))
+
+
+@pytest.mark.parametrize("as_date", [False, True], ids=["seconds", "date"])
+def test_a_host_that_asks_for_rest_gets_it_from_all_threads(as_date: bool, server: Moody, door: Callable[..., Door]):  # noqa: FBT001
+    rest = format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True) if as_date else "2"
+    server.will(status(429, Retry_After=rest), says({"a": 1}))
+    doors = [door(), door()]
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(doors[0].send, Request(f"{server.url}/1"))
+        while not server.asked:
+            time.sleep(0.01)
+        # The refusal is on its way; whoever comes now stands before a closed gate.
+        time.sleep(0.3)
+        others = [threads.submit(doors[n % 2].send, Request(f"{server.url}/{n}")) for n in range(2, 6)]
+        assert all(json.loads(each.result().body) == {"a": 1} for each in [first, *others])
+    refused, *later = (asked.moment for asked in server.asked)
+    assert len(later) == 5
+    assert min(later) - refused > 1.5
+
+
+def test_a_rest_longer_than_the_call_may_take_is_told_at_once_with_the_time(server: Moody, door: Callable[..., Door]):
+    server.will(status(429, Retry_After="300"))
+    for path in ("first", "second"):
+        with pytest.raises(SourceUnavailable, match=r"try again after \d\d:\d\d:\d\d UTC"):
+            door().send(Request(f"{server.url}/{path}"))
+    assert [asked.path for asked in server.asked] == ["/first"]
+
+
+def test_no_more_requests_are_open_than_the_policy_says_whatever_the_door(server: Moody, door: Callable[..., Door]):
+    server.will(says({"a": 1}, seconds=0.1))
+    doors = [door(at_once=3) for _ in range(4)]
+    with ThreadPoolExecutor(12) as threads:
+        sent = [threads.submit(doors[n % 4].send, Request(f"{server.url}/{n}")) for n in range(12)]
+        assert all(each.result().status == 200 for each in sent)
+    assert server.most_at_once == 3
+
+
+def test_twenty_annotators_do_not_wait_for_each_other_where_the_policy_lets_them_in(
+    server: Moody, door: Callable[..., Door]
+):
+    everybody = threading.Barrier(20, timeout=60)
+
+    def answers_when_all_have_asked(handler: Handler) -> None:
+        everybody.wait()
+        says({"a": 1})(handler)
+
+    server.will(answers_when_all_have_asked)
+    shared = door(at_once=20, seconds=90.0)
+    with ThreadPoolExecutor(20) as threads:
+        sent = [threads.submit(shared.send, Request(f"{server.url}/{n}")) for n in range(20)]
+        assert all(each.result().status == 200 for each in sent)
+
+
+def test_waiting_in_vain_for_a_place_is_told(server: Moody, door: Callable[..., Door]):
+    free = threading.Event()
+    server.will(lambda handler: (free.wait(60), says({"a": 1})(handler))[1])
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(door(at_once=1, seconds=60.0).send, Request(f"{server.url}/1"))
+        while not server.asked:
+            time.sleep(0.01)
+        with pytest.raises(SourceTimeout, match="all 1 places there were taken"):
+            door(at_once=1, seconds=0.3).send(Request(f"{server.url}/2"))
+        free.set()
+        assert first.result().status == 200
+
+
+def test_so_many_a_minute_and_no_more(server: Moody, door: Callable[..., Door]):
+    server.will(says({"a": 1}))
+    careful = door(per_minute=3, seconds=5.0)
+    for n in range(3):
+        careful.send(Request(f"{server.url}/{n}"))
+    with pytest.raises(SourceUnavailable, match="at most 3 times a minute; try again after"):
+        careful.send(Request(f"{server.url}/4"))
+    assert len(server.asked) == 3
+
+
+def test_several_requests_are_one_call_with_one_limit(server: Moody, door: Callable[..., Door]):
+    server.will(says({"a": 1}, seconds=0.4))
+    patient = door(seconds=1.0)
+
+    def many() -> None:
+        with patient.one_call():
+            for n in range(50):
+                patient.send(Request(f"{server.url}/{n}"))
+
+    with pytest.raises(SourceTimeout):
+        many()
+    assert len(server.asked) < 5
+    # The next call has its own time.
+    assert patient.send(Request(f"{server.url}/again")).status == 200
+
+
+def test_nothing_is_asked_without_a_contact_and_the_contact_is_told(server: Moody, door: Callable[..., Door]):
+    server.will(says({"a": 1}))
+    for nobody in (None, "", "  ", "ada@example.org\r\nX-Evil: 1"):
+        with pytest.raises(SourceUnavailable, match="set SHOWHOW_CONTACT"):
+            door(Access(nobody)).send(Request(server.url))
+    assert server.asked == []
+    door().send(Request(server.url))
+    assert server.asked[0].headers["user-agent"].startswith("Showhow/")
+    assert server.asked[0].headers["user-agent"].endswith("(ada@example.org)")
+
+
+def test_only_configured_hosts_are_asked_redirects_included(server: Moody, door: Callable[..., Door]):
+    with moody() as stranger:
+        stranger.will(says({"secret": 1}))
+        server.will(status(302, Location=f"{stranger.url}/inside"))
+        with pytest.raises(SourceUnavailable, match="Nothing is fetched from"):
+            door().send(Request(f"{server.url}/away"))
+        for address in (stranger.url, "file:///etc/passwd", f"http://ada:pass@{server.host}/", "http://localhost/"):
+            with pytest.raises(SourceUnavailable, match="Nothing is fetched from"):
+                door().send(Request(address))
+        assert stranger.asked == []
+
+
+def test_redirects_within_the_host_are_followed_but_not_for_ever(server: Moody, door: Callable[..., Door]):
+    server.will(status(301, Location="/there"), says({"a": 1}))
+    assert door().send(Request(f"{server.url}/here")).url == f"{server.url}/there"
+    server.will(status(302, Location="/round"))
+    with pytest.raises(NoAnswer, match="redirects more than"):
+        door().send(Request(f"{server.url}/round"))
+
+
+def test_connections_are_used_again(server: Moody, door: Callable[..., Door]):
+    server.will(says({"a": 1}))
+    shared = door()
+    for n in range(5):
+        shared.send(Request(f"{server.url}/{n}"))
+    assert len({asked.connection for asked in server.asked}) == 1
+
+
+def test_a_packed_answer_is_unpacked(server: Moody, door: Callable[..., Door]):
+    server.will(sends(gzip.compress(b'{"a": 1}'), Content_Encoding="gzip"))
+    assert door().send(Request(server.url)).body == b'{"a": 1}'
+
+
+def test_a_recorded_answer_is_given_until_it_is_too_old(server: Moody, door: Callable[..., Door], answers: Answers):
+    server.will(says({"now": 1}))
+    shared = door(keep=timedelta(days=7))
+    old = datetime.now(UTC) - timedelta(days=8)
+    request = Request(server.url)
+    answers.record(request.key, Answer(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old))
+    assert shared.send(request).body == b'{"now": 1}'
+    assert shared.send(request).body == b'{"now": 1}'
+    assert len(server.asked) == 1
+
+
+def test_offline_the_record_answers_however_old_and_nobody_is_asked(
+    server: Moody, door: Callable[..., Door], answers: Answers
+):
+    server.will(says({"now": 1}))
+    old = datetime.now(UTC) - timedelta(days=800)
+    known = Request(server.url)
+    answers.record(known.key, Answer(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old))
+    offline = door(Access(offline=True))
+    assert offline.send(known).body == b'{"then": 1}'
+    with pytest.raises(SourceUnavailable, match="has not been asked this before, and Showhow is offline"):
+        offline.send(Request(f"{server.url}/unknown"))
+    assert server.asked == []
+
+
+def test_as_of_a_moment_the_answers_are_those_of_then(server: Moody, door: Callable[..., Door], answers: Answers):
+    server.will(says({"now": 1}))
+    request = Request(server.url)
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 10, 20)]
+    for day in days:
+        body = json.dumps({"day": day.day}).encode()
+        answers.record(request.key, Answer(server.url, 200, {"content-type": "application/json"}, body, day))
+    for moment, told in ((days[0], 1), (days[1] - timedelta(seconds=1), 1), (days[1], 10), (datetime.now(UTC), 20)):
+        assert json.loads(door(Access(as_of=moment)).send(request).body) == {"day": told}
+    with pytest.raises(SourceUnavailable, match="had not been asked this by 2026-02-28"):
+        door(Access(as_of=datetime(2026, 2, 28, tzinfo=UTC))).send(request)
+    assert server.asked == []
+
+
+def test_a_key_is_sent_and_stands_nowhere_else(
+    server: Moody, door: Callable[..., Door], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    def echoes(handler: Handler) -> None:
+        says({"you sent": handler.headers["Authorization"]}, Set_Cookie=f"session={KEY}")(handler)
+
+    keyed = door(headers=(("Authorization", f"Bearer {KEY}"),), attempts=1)
+    server.will(echoes)
+    given = keyed.send(Request(server.url))
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    server.will(status(403, f"wrong key {KEY}".encode()))
+    with pytest.raises(BadStatus) as failed:
+        keyed.send(Request(f"{server.url}/other"))
+    server.will(resets)
+    with pytest.raises(SourceUnavailable) as lost:
+        keyed.send(Request(f"{server.url}/third"))
+    told = [str(failed.value), repr(failed.value.body), str(lost.value), given.body.decode(), repr(keyed._policy)]
+    assert not [text for text in [*told, *capfd.readouterr()] if KEY in text]
+    assert not [file for file in tmp_path.iterdir() if KEY.encode() in file.read_bytes()]
+    recorded = Answers(tmp_path / ANSWERS).latest(Request(server.url).key)
+    assert recorded is not None
+    assert KEY not in repr(recorded)
