@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.servers import oxigraph as oxigraph_server
+from tests.servers import virtuoso as virtuoso_server
 from tests.servers.mediawiki import MediaWiki, serving
+from tests.servers.sparql import SparqlServer
 from tests.servers.wiki_pages import real_pages, written_pages
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -36,3 +39,28 @@ def mediawiki(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     pages = [*written_pages(), *real_pages(shared_data)]
     with serving(pages, tmp_path_factory.mktemp("mediawiki")) as wiki:
         yield wiki
+
+
+@pytest.fixture(scope="session")
+def graph_files(shared_data: Path) -> dict[str, Path]:
+    """The graphs that the SPARQL servers have, by name: two small ones of our own and the real one."""
+    tests = Path(__file__).parent
+    return {
+        "isle": tests / "worlds" / "isle.ttl",
+        "harbour": tests / "tools" / "harbour.ttl",
+        "real": shared_data / "world_2wiki" / "kg_full.ttl",
+    }
+
+
+@pytest.fixture(scope="session")
+def oxigraph(graph_files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparqlServer]:
+    """A real Oxigraph server; its tests are of the xdist_group "live", so that one serves them all."""
+    with oxigraph_server.serving(graph_files, tmp_path_factory.mktemp("oxigraph")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def virtuoso(graph_files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparqlServer]:
+    """A real Virtuoso; its tests are of the xdist_group "live", so that one serves them all."""
+    with virtuoso_server.serving(graph_files, tmp_path_factory.mktemp("virtuoso")) as server:
+        yield server

@@ -16,6 +16,7 @@ def missing() -> list[str]:
         "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
         "postgresql": shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"), None),
     }
+    here["virtuoso-minimal"] = shutil.which("virtuoso-t") and shutil.which("isql-vt")
     modules = _php_modules()
     here |= {package: module in modules for package, module in PHP.items()}
     return [package for package, found in here.items() if not found]

@@ -13,6 +13,8 @@ _MOST = 200
 """Names that are looked at, the shortest first."""
 _WORD = re.compile(r"\w+")
 _LONGEST_NAME = 16
+_LONGEST_CHARACTERS = 500
+"""What is longer is nobody's name, and would not fit into a query."""
 _KINDS = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
 
 
@@ -37,7 +39,7 @@ class NameSearch:
 
     def find(self, name: str, k: int) -> list[str]:
         """At most k IRIs, best first; [] when nothing is called so."""
-        name = encodable(name).strip()
+        name = _clean(name)
         words = _WORD.findall(key(name))[:_LONGEST_NAME]
         if not name or k < 1:
             return []
@@ -48,7 +50,7 @@ class NameSearch:
 
     def titled(self, title: str) -> list[str]:
         """The IRIs of what the article of that title is about."""
-        title = encodable(title).strip()
+        title = _clean(title)
         if not title:
             return []
         found = self._rows(f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._pages(title))} }} ?page {_ABOUT} ?s }}")
@@ -61,7 +63,7 @@ class NameSearch:
 
     def called(self, name: str) -> list[str]:
         """The IRIs of what has exactly that label."""
-        name = encodable(name).strip()
+        name = _clean(name)
         return list(dict.fromkeys(one.iri for one in self._exact(name) if one.kind == 0)) if name else []
 
     def _pages(self, title: str) -> Iterator[str]:
@@ -114,6 +116,12 @@ class NameSearch:
 
 
 _ABOUT = f"<{terms.SCHEMA_ABOUT}>"
+
+
+def _clean(name: str) -> str:
+    """The name as it can be asked for; "" for what is none."""
+    name = encodable(name).strip()
+    return name if len(name) <= _LONGEST_CHARACTERS else ""
 
 
 def _has(text: str, words: list[str]) -> bool:

@@ -7,6 +7,9 @@ import pyoxigraph as ox
 from worlds import terms
 from worlds.live.endpoint import Endpoint
 
+_LONGEST = 2000
+"""Characters of an IRI."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ids:
@@ -45,7 +48,7 @@ def _is_short(text: str) -> bool:
 
 
 def _whole(text: str) -> str | None:
-    iri = terms.iri_of(text)
+    iri = terms.iri_of(text) if len(text) <= _LONGEST else None
     try:
         return ox.NamedNode(iri).value if iri is not None else None
     except ValueError:

@@ -23,9 +23,10 @@ def read_table(body: bytes, host: str) -> Table:
         columns = tuple(map(str, found["head"].get("vars") or ()))
         bindings = found["results"]["bindings"]
         if columns == (_VIRTUOSO_ASK,):
-            return Table(boolean=bindings[0][_VIRTUOSO_ASK]["value"] in {"1", "true"})
+            # No is an empty result, or a row that says 0.
+            return Table(boolean=any(row[_VIRTUOSO_ASK]["value"] in {"1", "true"} for row in bindings))
         rows = tuple(tuple(_cell(binding.get(column)) for column in columns) for binding in bindings)
-    except (KeyError, TypeError, AttributeError, IndexError) as odd:
+    except (KeyError, TypeError, AttributeError) as odd:
         raise SourceUnavailable(
             f"{host} answered in JSON that is no result of a query ({_begin(body)}); "
             "check the graph's url in the world's description."

@@ -1,0 +1,64 @@
+"""What the SPARQL servers have in common: the graphs that they serve, waiting until they do, and their end."""
+
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+SECONDS = 120
+"""For a server to load and start, on a busy machine."""
+_SPACE = "http://world.example/"
+
+
+@dataclass(frozen=True, slots=True)
+class SparqlServer:
+    """A server that answers; each of its graphs has a name."""
+
+    url: str
+    names: tuple[str, ...]
+
+    def graph(self, name: str) -> str:
+        """The IRI of a graph, for default-graph-uri."""
+        assert name in self.names, f"the server has {self.names}"
+        return graph_iri(name)
+
+
+def graph_iri(name: str) -> str:
+    """The IRI under which every server has the graph of that name."""
+    return _SPACE + name
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_it_answers(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Return when the server answers an ASK; AssertionError with what it said when it does not."""
+    ends = time.monotonic() + SECONDS
+    asked = f"{url}?{urlencode({'query': 'ASK {}'})}"
+    while time.monotonic() < ends:
+        assert server.poll() is None, f"the server has ended: {log.read_text(errors='replace')[-2000:]}"
+        try:
+            with urllib.request.urlopen(asked, timeout=5):  # noqa: S310 - our own address
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise AssertionError(f"the server did not start in {SECONDS} s: {log.read_text(errors='replace')[-2000:]}")
+
+
+def end(server: "subprocess.Popen[bytes]") -> None:
+    """End a server that was started here."""
+    server.terminate()
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

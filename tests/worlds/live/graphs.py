@@ -1,0 +1,49 @@
+"""Graphs for the tests: the same triples behind a file of our own, an Oxigraph server and a Virtuoso."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.servers.sparql import SparqlServer
+from worlds.build import Sources, build_world
+from worlds.live.access import Access, Policy
+from worlds.live.answers import Answers
+from worlds.live.door import Door
+from worlds.live.endpoint import Endpoint
+from worlds.live.request import host_of
+from worlds.live.sparql import SparqlGraph
+from worlds.live.sparql_protocol import SparqlProtocol
+from worlds.open import open_world
+from worlds.source import GraphSource
+
+CONTACT = Access(contact="tests@showhow.example")
+LIVE = pytest.mark.xdist_group("live")
+SERVERS = [pytest.param("oxigraph", marks=LIVE), pytest.param("virtuoso", marks=LIVE)]
+KINDS = ["embedded", *SERVERS]
+
+
+def live_graph(endpoint: Endpoint, folder: Path, access: Access = CONTACT, seconds: float = 60) -> SparqlGraph:
+    """The graph of an endpoint with its record in that folder."""
+    policy = Policy(frozenset({host_of(endpoint.url)}), per_minute=1_000_000, seconds=seconds)
+    return SparqlGraph(SparqlProtocol(Door(policy, Answers(folder / "answers.sqlite"), access), endpoint))
+
+
+def endpoint_of(server: SparqlServer, graph: str, **fields: object) -> Endpoint:
+    """The endpoint that asks one graph of a server."""
+    return replace(Endpoint(server.url, default_graph=server.graph(graph)), **fields)
+
+
+@contextmanager
+def opened(kind: str, graph: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[GraphSource]:
+    """The graph of that name, of that kind."""
+    if kind == "embedded":
+        file = request.getfixturevalue("graph_files")[graph]
+        build_world(folder / "worlds", graph, Sources(graph=file))
+        source = open_world(folder / "worlds", graph).graph
+        yield source
+        source.close()
+    else:
+        yield live_graph(endpoint_of(request.getfixturevalue(kind), graph), folder)
