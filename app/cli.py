@@ -33,10 +33,12 @@ VERBS = {
     "run": Verb("app.verbs.run:run", "Serve the pages on this machine."),
     "world": Verb("app.verbs.world:app", "Import, generate, list and query worlds."),
     "questions": Verb("app.verbs.questions:app", "Import and list a project's questions."),
+    "project": Verb("app.verbs.project:app", "List projects and choose the tools that each of them offers."),
     "traces": Verb("app.verbs.traces:app", "Import, export, list and show traces."),
     "library": Verb("app.verbs.library:app", "Freeze, compare and choose from libraries of demonstrations."),
+    "ask": Verb("app.verbs.ask:ask", "Have a reasoner answer a question, and watch it."),
     "tool": Verb("app.verbs.tool:tool", "Call one tool as an annotator would."),
-    "tools": Verb("app.verbs.tools:app", "Tell what the tools are worth."),
+    "tools": Verb("app.verbs.tools:app", "Tell which tools there are, and what they are worth."),
     "db": Verb("app.verbs.db:app", "Upgrade, check and back up the database."),
 }
 

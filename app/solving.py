@@ -8,7 +8,7 @@ from app.libraries import open_library
 from app.registry import registry
 from app.resources import database, tool_context
 from db.database import Missing
-from db.libraries import versions
+from db.libraries import version, versions
 from db.models import Library, Project, Question
 from db.reading import traces
 from fewshot_library.library import Chosen
@@ -45,18 +45,15 @@ class Way:
 
     def version(self) -> Library | None:
         """The library version that its demonstrations come from."""
-        reference = self.library
-        if reference is None:
-            with database().read() as session:
-                if not versions(session, DEFAULT_LIBRARY):
-                    return None
-            reference = DEFAULT_LIBRARY
-        return open_library(reference)[0]
+        with database().read() as session:
+            if self.library is None and not versions(session, DEFAULT_LIBRARY):
+                return None
+            return version(session, self.library or DEFAULT_LIBRARY)
 
     def to_json(self) -> dict[str, Any]:
         """As a run's configuration keeps it, the version by its number."""
-        version = self.version()
-        named = None if version is None else f"{version.name}:{version.number}"
+        used = self.version()
+        named = None if used is None else f"{used.name}:{used.number}"
         return {"reasoner": self.reasoner, "options": dict(self.options), "library": named}
 
     @classmethod
@@ -78,14 +75,14 @@ def given(question: Question, project: Project, way: Way) -> Given:
     """The task of that question: never with a demonstration that answers the question itself."""
     context = tool_context(project.world)
     tools = registry().offered(context.world, project.tools)
-    version, wish = way.version(), way.wish()
-    if version is None or wish.k == 0:
+    used, wish = way.version(), way.wish()
+    if used is None or wish.k == 0:
         return Given(Task(question.text, context, tools), None)
-    opened = open_library(f"{version.name}:{version.number}")[1]
+    opened = open_library(f"{used.name}:{used.number}")[1]
     chosen = opened.choose(question.text, wish, leave_out_itself=True)
     ids = [each.trace_id for each in chosen.demonstrations if each.question_id != question.id]
     with database().read() as session:
         shown = list(traces(session, ids))
     if len(shown) != len(ids):
-        raise Missing(f"the library {version.name}:{version.number} names traces that are gone; freeze a new version")
+        raise Missing(f"the library {used.name}:{used.number} names traces that are gone; freeze a new version")
     return Given(Task(question.text, context, tools, shown), chosen)

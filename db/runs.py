@@ -6,7 +6,8 @@ interrupted; `reopen` lets it go on from its last finished step.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import select
@@ -58,6 +59,16 @@ def start_run_trace(session: Session, run: Run, question_id: UUID, configuration
         configuration={**run.configuration, **configuration},
     )
     session.add(trace)
+    session.flush()
+    return trace
+
+
+def tell(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
+    """Let the details join the configuration of a run's trace that is at work."""
+    trace = find_trace(session, trace_id)
+    if trace.run_id is None or trace.status != "draft":
+        raise Conflict("this trace is no run's that is at work")
+    trace.configuration = {**trace.configuration, **details}
     session.flush()
     return trace
 
@@ -122,3 +133,25 @@ def rate_run(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
     step.rating = rating
     session.flush()
     return step
+
+
+class Asked(NamedTuple):
+    """A run's trace in a line."""
+
+    trace_id: UUID
+    question: str
+    world: str
+    reasoner: str
+    started_at: datetime
+    ending: str | None
+    final_answer: str | None
+
+
+def latest(session: Session, name: str, *, limit: int = 20) -> list[Asked]:
+    """The latest traces of runs of that name, by when they were begun."""
+    told = select(
+        Trace.id, Question.text, Run.world, Trace.reasoner, Trace.started_at, Trace.ending, Trace.final_answer
+    )
+    joined = told.join(Run, Run.id == Trace.run_id).join(Question, Question.id == Trace.question_id)
+    rows = joined.where(Run.name == name).order_by(Run.started_at.desc(), Trace.id.desc()).limit(limit)
+    return [Asked(*row) for row in session.execute(rows)]
