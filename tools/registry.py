@@ -2,7 +2,7 @@
 
 import concurrent.futures
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ class Registry:
     """The one door to the tools for pages, agents and verbs; tools of others are loaded when they are asked for."""
 
     def __init__(self, declared: Declared | None = None, environ: Mapping[str, str] | None = None) -> None:
-        self.declared = declared or Declared()
+        self.declared = _without_ours(declared or Declared())
         self._environ = environ or {}
         self._loading = Lock()
         self._functions: dict[str, Tool | ToolError] = {}
@@ -65,6 +65,15 @@ class Registry:
         has_web = world is not None and world.web is not None
         found = [self.find(name) for name in dict.fromkeys(names) or TOOLS]
         return [tool for tool in found if tool is not None and (has_web or not tool.web)]
+
+    def named(self, names: Iterable[str | None]) -> dict[str, Tool]:
+        """Those of the named tools that are here."""
+        found = {name: self.find(name) for name in names if name is not None}
+        return {name: tool for name, tool in found.items() if tool is not None}
+
+    def expected(self, name: str) -> bool:
+        """Whether a tool of that name is declared, or may come from a server that is not available now."""
+        return name in self.declared.functions or self._problem_of_server(name) is not None
 
     def tool(self, name: str) -> Tool:
         """The tool of that name; a ToolError that says why there is none."""
@@ -162,6 +171,17 @@ class Registry:
             servers = list(self._servers.values())
         concurrent.futures.wait([server.begin() for server in servers], PATIENCE)
         return servers
+
+
+def _without_ours(declared: Declared) -> Declared:
+    """What is declared, without functions that have the name of one of our tools."""
+    clashes = {
+        name: f"The function {name} ({told.place}) has the name of one of Showhow's own tools; choose another one."
+        for name, told in declared.functions.items()
+        if name in TOOLS
+    }
+    functions = {name: told for name, told in declared.functions.items() if name not in clashes}
+    return replace(declared, functions=functions, refused={**declared.refused, **clashes})
 
 
 OURS = Registry()

@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
+from app.components.argument_fields import LONG, argument_field, css_of, field_of, options_of, read_fields
+from app.components.plain import plain
 from db.models import Draft
 from db.record import TraceRecord
-from tools.registry import TOOLS
-from tools.tool import Parameter, Tool
+from tools.parameter import Parameter
+from tools.tool import Tool
 
-LONG = frozenset({"sparql"})
 ANSWER_FIELDS = {
     "answer_text": ("Answer from the text", "What the articles say"),
     "answer_graph": ("Answer from the graph", "What the queries gave"),
@@ -53,7 +54,9 @@ class Composer:
     @property
     def tool(self) -> Tool:
         """The tool that is chosen."""
-        return TOOLS[st.session_state[self.key("tool")]]
+        chosen = st.session_state[self.key("tool")]
+        # The project's choice of tools may have changed since this form was first drawn.
+        return next((tool for tool in self.tools if tool.name == chosen), self.tools[0])
 
     def fields(self) -> dict[str, str]:
         """Every field of the form by name, with what the server knows of it."""
@@ -68,15 +71,17 @@ class Composer:
         return str(st.session_state.get(self.key("thought"), "")).strip()
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the chosen tool, lists taken apart."""
-        values = {
-            p: str(st.session_state.get(self.key(_field(self.tool, p)), "")).strip() for p in self.tool.parameters
-        }
-        return {p.name: _items(text) if p.kind == "list" else text for p, text in values.items()}
+        """The arguments of the chosen tool with their types; ValueError says what is wrong with one."""
+        return read_fields(self.tool.parameters, self._written())
 
     def missing(self) -> list[str]:
-        """The arguments that are still empty."""
-        return [name for name, value in self.arguments().items() if not value]
+        """The arguments that are still empty and may not be."""
+        written = self._written()
+        return [p.name for p in self.tool.parameters if p.required and not written[p.name]]
+
+    def _written(self) -> dict[str, str]:
+        kept = {p.name: st.session_state.get(self.key(field_of(self.tool, p))) for p in self.tool.parameters}
+        return {name: str(value or "").strip() for name, value in kept.items()}
 
     def next_slot(self) -> None:
         """Begin a new step with empty fields."""
@@ -116,30 +121,30 @@ def compose_step(composer: Composer, choose: Callable[[str], None]) -> None:
     with st.container(horizontal=True, gap="small", key="tools"):
         for number, tool in enumerate(composer.tools, 1):
             st.button(
-                tool.title,
+                plain(tool.title),
                 key=f"tool_{tool.name}",
                 type="primary" if tool.name == composer.tool.name else "secondary",
                 shortcut=f"Alt+{number}" if number <= 9 else None,
                 on_click=choose,
                 args=(tool.name,),
-                help=tool.description.split("\n", maxsplit=1)[0],
+                help=plain(_told(tool)),
             )
     for parameter in composer.tool.parameters:
-        _argument(composer, parameter)
+        key = composer.key(field_of(composer.tool, parameter))
+        argument_field(parameter, key, _suggestion(composer, parameter))
 
 
-def _argument(composer: Composer, parameter: Parameter) -> None:
-    key = composer.key(_field(composer.tool, parameter))
-    if key not in st.session_state:
-        st.session_state[key] = _suggestion(composer, parameter)
-    label = parameter.name.replace("_", " ")
-    if parameter.name in LONG:
-        st.text_area(label, key=key, height=190, placeholder=parameter.hint)
-    else:
-        st.text_input(label, key=key, placeholder=parameter.hint)
+def _told(tool: Tool) -> str:
+    """What the tool does, in its first words, and where it comes from if it is not ours."""
+    first = tool.description.split("\n", maxsplit=1)[0]
+    return f"{first} ({tool.name}, of {tool.place})" if tool.place else first
 
 
 def _suggestion(composer: Composer, parameter: Parameter) -> str:
+    if parameter.default is not None:
+        return parameter.write(parameter.default)
+    if composer.tool.place:
+        return ""
     if parameter.name == "question":
         return composer.record.question.text
     last = composer.record.steps[-1] if composer.record.steps else None
@@ -170,12 +175,12 @@ def take_value(composer: Composer, value: str, kind: str, source_tool: str | Non
     fitting = [p for p in composer.tool.parameters if _takes(p, kind)]
     if not fitting:
         return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."
-    empty = [p for p in fitting if not st.session_state.get(composer.key(_field(composer.tool, p)))]
+    empty = [p for p in fitting if not st.session_state.get(composer.key(field_of(composer.tool, p)))]
     target = (empty or fitting)[0]
-    key = composer.key(_field(composer.tool, target))
+    key = composer.key(field_of(composer.tool, target))
     if target.kind == "list":
-        items = _items(str(st.session_state.get(key, "")))
-        st.session_state[key] = ", ".join(items if value in items else [*items, value])
+        items = target.read(str(st.session_state.get(key, "")))
+        st.session_state[key] = target.write(items if value in items else [*items, value])
     elif target.name in LONG and kind == "entity":
         st.session_state[key] = f"{st.session_state.get(key, '')} wd:{value}".strip()
     else:
@@ -185,25 +190,16 @@ def take_value(composer: Composer, value: str, kind: str, source_tool: str | Non
 
 def _takes(parameter: Parameter, kind: str) -> bool:
     if parameter.kind == "list":
-        return kind == "entity"
+        return kind == "entity" if parameter.item == "id" else parameter.item == "text"
+    if parameter.kind != "text":
+        return False
     if parameter.name == "sparql":
         return kind in ("query", "entity")
     return kind in TAKES.get(parameter.name, ("title", "entity"))
 
 
-def _field(tool: Tool, parameter: Parameter) -> str:
-    return f"arg_{tool.name}_{parameter.name}"
-
-
-def _items(text: str) -> list[str]:
-    return [item for item in text.replace(",", " ").split() if item]
-
-
 def watched(composer: Composer) -> dict[str, str]:
-    """The typed fields on the page now, each with its widget's key."""
-    names = (
-        list(ANSWER_FIELDS)
-        if composer.mode == "answer"
-        else ["thought", *(_field(composer.tool, p) for p in composer.tool.parameters)]
-    )
-    return {name: composer.key(name) for name in names}
+    """The typed fields on the page now, each with the class of its widget."""
+    written = [field_of(composer.tool, p) for p in composer.tool.parameters if not options_of(p)]
+    names = list(ANSWER_FIELDS) if composer.mode == "answer" else ["thought", *written]
+    return {name: css_of(composer.key(name)) for name in names}

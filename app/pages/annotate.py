@@ -4,6 +4,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.components.choose_tools import tell_missing
 from app.components.composer import Composer, compose_answer, compose_step, seed, watched
 from app.components.keeper import keep
 from app.components.notebook import show_trace
@@ -12,9 +13,11 @@ from app.components.queue import KEYS as QUEUE_KEYS
 from app.components.queue import masthead, open_next, open_trace_id
 from app.components.recorder import Recorder
 from app.components.who import who
+from app.registry import registry
 from app.resources import database, open_world
 from db import drafting, reading, recording
-from tools.registry import offered
+from db.models import Project
+from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError, World
 
@@ -38,7 +41,7 @@ def workbench(trace_id: UUID) -> None:
         record = reading.open_trace(session, trace_id)
         draft = drafting.draft_of(session, trace_id)
         undone = recording.undone_step(session, trace_id)
-    composer = Composer(record, tuple(offered(_world(record.project.world), record.project.tools)))
+    composer = Composer(record, _tools(record.project))
     recorder = Recorder(record, person, draft)
     recorder.look()
     editable = record.trace.status == "draft" and record.trace.author_id == person.id
@@ -59,6 +62,12 @@ def workbench(trace_id: UUID) -> None:
                 if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
                     open_next()
     _follow_up(recorder)
+
+
+def _tools(project: Project) -> tuple[Tool, ...]:
+    """What the project offers; ours where nothing that it chose is here, which the form then says."""
+    world = _world(project.world)
+    return tuple(registry().offered(world, project.tools) or registry().offered(world))
 
 
 def _world(name: str) -> World | None:
@@ -85,6 +94,7 @@ def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:
     if answering:
         compose_answer(composer)
     else:
+        tell_missing(record.project.tools)
         compose_step(composer, lambda name: st.session_state.update({composer.key("tool"): name}))
     with st.container(horizontal=True, gap="small", key="acts"):
         done = st.button(
@@ -111,6 +121,11 @@ def _run(composer: Composer, recorder: Recorder) -> None:
     if missing := composer.missing():
         fields = " and ".join(name.replace("_", " ") for name in missing)
         st.error(f"{composer.tool.title} needs {fields}; fill it in, then run.")
+        return
+    try:
+        composer.arguments()
+    except ValueError as wrong:
+        st.error(f"{plain(composer.tool.title)} cannot run: {plain(str(wrong))}. Correct it, then run.")
         return
     with st.spinner(f"{composer.tool.title} …"):
         recorder.run_step(composer)

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from app.resources import encoder, open_world
+from app.registry import registry
+from app.resources import encoder, tool_context
 from app.verbs.output import CommandFailed, emit
 from app.verbs.record import AsOf, Offline, only_the_record
-from tools.registry import TOOLS
-from tools.registry import tool as tool_named
 from tools.tool import Context, Tool
+from worlds.source import World
 
 
 def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
@@ -23,13 +23,19 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
 ) -> None:
     """Call one tool over a world and print what it found; exit status 1 with one sentence when it fails."""
     if list_tools:
-        emit([_described(one) for one in TOOLS.values()], "\n".join(map(_line, TOOLS.values())), as_json=as_json)
+        known = registry().all().values()
+        emit([_described(one) for one in known], "\n".join(map(_line, known)), as_json=as_json)
         return
-    if name is None or world is None:
+    if name is None:
         raise typer.BadParameter("name a tool and a world: showhow tool NAME --world W key=value ...")
     only_the_record(as_of, offline=offline)
     given = dict(map(_pair, arguments or []))
-    outcome = tool_named(name).call(Context(open_world(world), encoder()), given)
+    called = registry().tool(name)
+    if world is None and called.place is None:
+        raise typer.BadParameter("name a world to work in: showhow tool NAME --world W key=value ...")
+    # A tool of others knows no world.
+    context = tool_context(world) if world is not None else Context(World("none"), encoder())
+    outcome = called.call(context, given)
     found = outcome.observation
     text, data = (found.text, found.data) if found else (None, None)
     if found or as_json:

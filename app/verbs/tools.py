@@ -1,4 +1,4 @@
-"""`showhow tools ...`: what the tools are worth."""
+"""`showhow tools ...`: which tools there are, and what they are worth."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,21 +10,19 @@ from app.spent import counted, seconds
 from app.tool_reports import as_json as json_of
 from app.tool_reports import report_of, use_told
 from app.verbs.output import CommandFailed, emit
+from app.verbs.tools_here import check, list_
 from db.libraries import MODELS, PEOPLE
 from db.tool_calls import Scope
 from db.tool_report import Rated, ToolReport, ToolWorth
 
-app = typer.Typer(no_args_is_help=True, help="What the tools are worth.")
+app = typer.Typer(no_args_is_help=True, help="Which tools there are, and what they are worth.")
+app.command("list")(list_)
+app.command()(check)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Day = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="In UTC.")]
 _LISTED = 10
 _LONGEST = 60
-
-
-@app.callback()
-def _group() -> None:
-    """So that a group with one verb is one all the same."""
 
 
 @app.command()
