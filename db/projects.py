@@ -78,6 +78,15 @@ def create_project(
     return project
 
 
+def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
+    """Have the project offer these tools; none means all of Showhow's own."""
+    found = project_by_name(session, name)
+    if found is None:
+        raise Missing(f"there is no project {name!r}")
+    found.tools = list(tools)
+    return found
+
+
 def get_or_create_project(session: Session, name: str, *, world: str | None = None) -> Project:
     """The project of that name; a new one needs a world."""
     found = project_by_name(session, name)
