@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol
 
-from tools.chat_errors import ChatBusy, ChatEmpty, ChatError, ChatUnavailable
+from tools.chat_errors import ChatBusy, ChatEmpty, ChatError
 from tools.usage import Price, Usage
 
 SECONDS = 120.0
@@ -145,14 +145,13 @@ class Chat:
         """The model's reply within `seconds`, waits included; given `on_text`, its words are handed over as they come.
 
         A request that failed is sent again where that may help and no word was handed over yet. The text ends before
-        the first of `stop`. A ChatError where there is no reply, with `usage` as all that was tried took.
+        the first of `stop`. A ChatError where there is no reply, its `usage` being what the call took all the same.
         """
+        model = self._load()
         started = time.monotonic()
         request = Request(messages, stop, tools, on_text)
         try:
-            reply = self._persistently(request, started + (seconds or self.seconds))
-        except ChatUnavailable:
-            raise
+            reply = self._persistently(model, request, started + (seconds or self.seconds))
         except ChatError as failed:
             failed.usage = self._took(started, None if failed.answered else 0, None if failed.answered else 0)
             raise
@@ -161,12 +160,12 @@ class Chat:
             raise _empty(self.name, reply.stopped, used)
         return Reply(reply.text, reply.calls, used, reply.stopped)
 
-    def _persistently(self, request: Request, ends: float) -> Reply:
+    def _persistently(self, model: Model, request: Request, ends: float) -> Reply:
         attempt = 0
         while True:
             attempt += 1
             try:
-                return self._load().reply(request, ends - time.monotonic())
+                return model.reply(request, ends - time.monotonic())
             except ChatError as failed:
                 wait = failed.wait if failed.wait is not None else _patience(attempt)
                 if not failed.again or attempt == TRIES:

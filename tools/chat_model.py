@@ -53,7 +53,8 @@ class LangChainModel:
         """The reply within `seconds`, or a ChatError."""
         spoken = Spoken(request.on_text or _nobody, request.stop)
         errand: Errand[AIMessage] = Errand(lambda errand: self._sent(request, errand))
-        late = f"{self._asked.place} did not finish its reply within {seconds:.0f} s; ask for less, or allow more time."
+        place = self._asked.place
+        late = f"{place} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
         try:
             message = errand.result(seconds, spoken.more, late)
         except ChatError as failed:
