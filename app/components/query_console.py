@@ -42,7 +42,8 @@ def show_console(world: SelectedWorld) -> None:
         sparql = st.text_area("SPARQL", key=key, height=190, placeholder="SELECT ?who WHERE { ?who wdt:P22 ?father }")
         with st.container(horizontal=True, vertical_alignment="center"):
             run = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
-            st.caption("SELECT and ASK, 2 s, 1,000 rows, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
+            limits = "within the world's limits" if world.live else "2 s, 1,000 rows"
+            st.caption(f"SELECT and ASK, {limits}, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
     if run:
         with st.spinner("Asking the graph …"):
             outcome = TOOLS["runQuery"].call(tool_context(world.name), {"sparql": sparql})
@@ -83,7 +84,8 @@ def _entry(cell: dict[str, str]) -> Entry:
 
 def _examples(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, str]]:
     """Queries that any graph answers within the limits, then the gold query of one of the world's questions."""
-    relations = graph.vocabulary()
+    # A live graph may have thousands of relations; asking for them all only to open a page is not polite.
+    relations = () if world.live else graph.vocabulary()
     labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
     for relation in relations[:3]:
         path = _path(relation.id)

@@ -9,6 +9,7 @@ from app.resources import open_world, settings
 from worlds.generator.blocks import UNIVERSE
 from worlds.generator.build import PAGES
 from worlds.generator.marks import marks_by_address
+from worlds.live.description import LIVE
 from worlds.questions.question_file import QUESTIONS, QuestionFile
 from worlds.source import World
 from worlds.universe.universe import Universe
@@ -30,6 +31,11 @@ class SelectedWorld:
     def stamp(self) -> str:
         """Another one for every build."""
         return f"{self.about.get('hash')} {self.about.get('built')}"
+
+    @property
+    def live(self) -> bool:
+        """Whether its sources are servers that somebody else keeps."""
+        return self.about.get("kind") == LIVE
 
     def open(self) -> World:
         """Its sources."""

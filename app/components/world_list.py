@@ -52,6 +52,8 @@ def _row(world: SelectedWorld, *, chosen: bool) -> None:
         )
         st.caption(
             "  \n".join((plain(_kind(about)), plain(_sizes(about)), f"{in_bytes(world.bytes())} · {built(about)}"))
+            if not world.live
+            else "  \n".join((f"live · {in_bytes(world.bytes())} recorded", plain(_hosts(about))))
         )
 
 
@@ -62,6 +64,10 @@ def _kind(about: dict[str, Any]) -> str:
 
 def _sizes(about: dict[str, Any]) -> str:
     return " · ".join(f"{about[name]:,} {name}" for name in COUNTED if isinstance(about.get(name), int) and about[name])
+
+
+def _hosts(about: dict[str, Any]) -> str:
+    return f"asks {', '.join(about.get('hosts', []))}"
 
 
 def in_bytes(size: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.components.chart import STEP, show_bars
+from app.components.live_world import show_live
 from app.components.places import go_to_view
 from app.components.plain import plain
 from app.components.selected_world import SelectedWorld
@@ -36,6 +37,9 @@ MOST_SHORTFALLS = 100
 
 def show_overview(world: SelectedWorld) -> None:
     """Draw all of it, or say in one sentence what this world does not have."""
+    if world.live:
+        show_live(world)
+        return
     sizes = {name: count for name in SIZES if isinstance(count := world.about.get(name), int) and count}
     with st.container(horizontal=True, key="sizes"):
         for name, count in sizes.items():

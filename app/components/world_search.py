@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.components.places import go_to_article, go_to_entity, go_to_page
 from app.components.plain import plain
+from worlds.live.description import LIVE
 from worlds.source import World
 from worlds.text import EmbeddedText
 
@@ -99,7 +100,7 @@ def _first(sources: World) -> list[Found]:
     if isinstance(sources.text, EmbeddedText):
         titles = dict.fromkeys(sources.text.first(BEGINNINGS))
         return [Found(title, "", go_to_article, title) for title in titles]
-    if sources.graph is None or not sources.graph.vocabulary():
+    if sources.graph is None or sources.about.get("kind") == LIVE or not sources.graph.vocabulary():
         return []
     table = sources.graph.query(f"SELECT DISTINCT ?one WHERE {{ ?one rdfs:label ?name }} LIMIT {BEGINNINGS}")
     ids = [row[0].value for row in table.rows if row[0] is not None]

@@ -7,6 +7,7 @@ from app.components.generate_world import generate_world
 from app.components.import_world import import_world
 from app.components.job_panel import show_jobs
 from app.components.places import VIEWS
+from app.components.plain import plain
 from app.components.query_console import show_console
 from app.components.selected_world import SelectedWorld
 from app.components.views import choose_view
@@ -16,6 +17,7 @@ from app.components.world_look import show_surroundings
 from app.components.world_overview import show_overview
 from app.components.world_questions import show_questions
 from db.models import User
+from worlds.source import SourceError
 
 KEYS = {
     "Alt+G": "Generate a world",
@@ -44,6 +46,14 @@ def masthead(person: User) -> None:
 
 
 def show_world(world: SelectedWorld, person: User) -> None:
+    """The chosen view of the world; a source that does not answer is told in its place."""
+    try:
+        show_view(world, person)
+    except SourceError as failed:
+        st.error(plain(str(failed)))
+
+
+def show_view(world: SelectedWorld, person: User) -> None:
     """The chosen view of the world."""
     match choose_view(world.name, VIEWS):
         case "look":
@@ -66,7 +76,7 @@ with right:
     if world is None:
         st.info(
             "There is no world yet. Generate one: a thousand fictional people take some seconds. "
-            "Or import articles, a graph, or both."
+            "Or import articles, a graph, or both; or add a live one: `showhow world add NAME --preset wikipedia`."
         )
     else:
         show_world(world, person)
