@@ -2,7 +2,8 @@
 
 import csv
 import io
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +30,20 @@ COLUMNS = (
     ),
 )
 
+_AS_LONG = 20
+"""A report is shown for so many times as long as it took to make."""
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    report: ToolReport
+    made: float
+    took: float
+
+
+_recent: dict[Scope, _Made] = {}
+
 
 def report_of(scope: Scope) -> ToolReport:
     """The report; Missing when there is no such project."""
@@ -36,6 +51,19 @@ def report_of(scope: Scope) -> ToolReport:
         if scope.project is not None and project_by_name(session, scope.project) is None:
             raise Missing(f"there is no project {scope.project!r}; `showhow questions import` makes one")
         return tool_report(session, scope, kind_of)
+
+
+def recent_report(scope: Scope) -> ToolReport:
+    """The report, made anew unless it was a moment ago; what took long to count may be older."""
+    known = _recent.get(scope)
+    now = time.monotonic()
+    if known is not None and now - known.made < known.took * _AS_LONG:
+        return known.report
+    if len(_recent) >= _KEPT:
+        _recent.clear()
+    report = report_of(scope)
+    _recent[scope] = _Made(report, now, time.monotonic() - now)
+    return report
 
 
 def as_json(report: ToolReport, scope: Scope) -> dict[str, Any]:
@@ -64,11 +92,11 @@ def as_csv(report: ToolReport) -> str:
 
 
 def _line(of: ToolWorth) -> list[object]:
-    time, stars = of.latency, of.ratings
+    lasted, stars = of.latency, of.ratings
     use = of.usage or ModelUse(0, None, None, 0, None, None, 0)
     return [
         *(of.tool, of.calls, of.interrupted, of.undone, of.failed, *(of.failures.get(kind, 0) for kind in KINDS)),
-        *((time.timed, time.p50, time.p95, time.longest) if time else (0, None, None, None)),
+        *((lasted.timed, lasted.p50, lasted.p95, lasted.longest) if lasted else (0, None, None, None)),
         *((stars.count, stars.mean, stars.spread, *stars.stars.values()) if stars else (0, None, None, *[0] * 5)),
         *(use.calls, use.input_tokens, use.output_tokens, use.untold, use.seconds, use.cost, use.unpriced),
     ]

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.types import JSON
 
 from db.indexes import MODELLED
-from db.models import Question, Step, Trace
+from db.models import Project, Question, Step, Trace
 from db.tool_calls import Scope, conditions, narrowed
 
 STARS = (1, 2, 3, 4, 5)
@@ -91,6 +91,7 @@ class Rated:
     position: int
     tool: str
     rating: int
+    project: str
     question: str
     thought: str
     arguments: dict[str, Any]
@@ -241,6 +242,7 @@ def _worst(session: Session, scope: Scope, counted: Collection[Row[Any]], most: 
             Step.position,
             Step.tool,
             Step.rating,
+            Project.name,
             Question.text,
             Step.thought,
             Step.arguments,
@@ -249,6 +251,7 @@ def _worst(session: Session, scope: Scope, counted: Collection[Row[Any]], most: 
         .join(chosen, (chosen.c.trace_id == Step.trace_id) & (chosen.c.position == Step.position))
         .join(Trace, Trace.id == Step.trace_id)
         .join(Question, Question.id == Trace.question_id)
+        .join(Project, Project.id == Question.project_id)
         .where(Step.removed_at.is_(None))
         .order_by(*order)
     )

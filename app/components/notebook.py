@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.components.chrome import asset
 from app.components.observation import view_of
+from app.components.places import forget, here
 from app.components.usage import spent_of, trace_spent, usage_details
 from db.models import Step
 from db.record import TraceRecord
@@ -41,7 +42,21 @@ def show_trace(
         css=asset("notebook.css"),
         js=asset("notebook.js"),
     )
-    draw(data=notebook_data(record, editable=editable, forkable=forkable), key=key, on_act_change=deliver)
+    data = notebook_data(record, editable=editable, forkable=forkable) | {"focus": _step_in_focus(record.trace.id)}
+    draw(data=data, key=key, on_act_change=deliver)
+
+
+def _step_in_focus(trace_id: UUID) -> int | None:
+    """The step that the address names, as long as the trace is the one for which it did."""
+    told = here("step")
+    if not (told.isascii() and told.isdecimal()):
+        return None
+    step, of = st.session_state.setdefault("step_in_focus", (told, trace_id))
+    if step == told and of != trace_id:
+        forget("step")
+        return None
+    st.session_state["step_in_focus"] = (told, trace_id)
+    return int(told)
 
 
 def notebook_data(record: TraceRecord, *, editable: bool, forkable: bool) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from app.components.chrome import asset
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cell: its text, an id beside it, and what a click opens ("" for nothing)."""
+    """One cell: its text, an id beside it, what a click opens ("" for nothing), small bars, what they say."""
 
     text: str
     id: str = ""
     go: str = ""
     number: bool = False
+    bars: tuple[int, ...] = ()
+    hint: str = ""
 
 
 Rows = Sequence[Sequence[Entry | None]]

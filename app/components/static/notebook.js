@@ -16,7 +16,7 @@ const el = (tag, attributes = {}, ...children) => {
 function drawer(data, act) {
   // A value that can fill an argument of the next action; `at` is {pointer, start?, end?} in its step's data.
   const value = (step, text, kind, at, strong) => {
-    if (!data.editable || !text) return el("span", { className: strong ? "strong" : "" }, text ?? "");
+    if (!data.editable || !text || !kind) return el("span", { className: strong ? "strong" : "" }, text ?? "");
     return el("button", {
       className: strong ? "value strong" : "value", type: "button", title: "Use it in the next action",
       onclick: () => act({ kind: "pick", step: step.position, value: text, value_kind: kind, ...at }),
@@ -75,6 +75,12 @@ function drawer(data, act) {
           c.label ? [value(step, c.label, "title", { pointer: c.pointer + "/label" }), el("span", { className: "id" }, value(step, c.value, c.kind, { pointer: c.pointer + "/value" }))]
             : value(step, c.shown, c.kind, { pointer: c.pointer + "/value" })))))))) : el("p", { className: "note" }, "The query gave no rows."),
       v.note && el("p", { className: "note" }, v.note),
+    ],
+    // What somebody else's tool gave: one line a value, indented under what holds it.
+    lines: (step, v) => [
+      v.note && el("p", { className: "note" }, v.note),
+      el("div", { className: "scroll lines", tabIndex: 0, role: "region", ariaLabel: "result" }, v.lines.map((l) => el("div", { style: `padding-left:${l.depth * 1.1}rem` },
+        l.name && el("span", { className: "description" }, l.name + ": "), value(step, l.value, l.kind, { pointer: l.pointer })))),
     ],
     boolean: (step, v) => el("strong", {}, v.value ? "Yes" : "No"),
     text: (step, v) => el("pre", {}, v.text),
@@ -161,6 +167,14 @@ export default function (component) {
   host.style.position = "relative";
   if (data.editable && before >= 0 && data.steps.length > before) {
     host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  }
+
+  // A link leads to a step: it is shown once, and stays marked.
+  const focused = data.focus && host.querySelector(`#step-${data.focus}`);
+  focused?.classList.add("focus");
+  if (focused && host.dataset.focused !== `${data.trace} ${data.focus}`) {
+    host.dataset.focused = `${data.trace} ${data.focus}`;
+    focused.scrollIntoView({ block: "center", behavior: "instant" });
   }
 
   const root = host.getRootNode();

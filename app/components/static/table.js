@@ -19,7 +19,24 @@ function cell(it, go) {
     id.textContent = it.id;
     node.append(id);
   }
+  if (it.hint) node.title = it.hint;
+  if (it.bars.length) node.append(barsOf(it));
   return node;
+}
+
+// Counts side by side, the highest as high as the line.
+function barsOf(it) {
+  const most = Math.max(...it.bars, 1);
+  const drawn = document.createElement("span");
+  drawn.className = "bars";
+  drawn.setAttribute("role", "img");
+  drawn.setAttribute("aria-label", it.hint);
+  for (const count of it.bars) {
+    const bar = document.createElement("span");
+    bar.style.height = `${(count / most) * 100}%`;
+    drawn.append(bar);
+  }
+  return drawn;
 }
 
 export default function (component) {
