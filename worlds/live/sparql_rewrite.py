@@ -46,7 +46,7 @@ def prepare(sparql: str, endpoint: Endpoint) -> Prepared:
         check_query(_blanked(read, find_calls(read)))
     if calls and not endpoint.label_service:
         query = read_query(without_service(query, calls, endpoint.language))
-    text, capped = _limited(query, endpoint.rows)
+    text, capped = limited(query, endpoint.rows)
     head = _undeclared(query, endpoint)
     return Prepared(f"{head}{text}", query.form, capped, added_lines=1 if head else 0)
 
@@ -67,7 +67,7 @@ def _undeclared(query: QueryText, endpoint: Endpoint) -> str:
     return " ".join(f"PREFIX {prefix}: <{known[prefix]}>" for prefix in missing) + ("\n" if missing else "")
 
 
-def _limited(query: QueryText, rows: int) -> tuple[str, bool]:
+def limited(query: QueryText, rows: int) -> tuple[str, bool]:
     """The query with a limit of one row more than is given out, so that it is known whether there are more."""
     body = query.body
     if query.form == "ASK" or body is None:
