@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import ColumnElement, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from db.assignments import count_completed
 from db.database import Conflict
+from db.libraries import MODELS, PEOPLE
 from db.models import Edit, Judgement, Question, Step, Trace, User
 from db.versions import find_trace
 
@@ -36,20 +37,21 @@ class Page:
     after: tuple[datetime, UUID] | None
 
 
-def to_review(
+def to_review(  # noqa: PLR0913 - which traces, and which stretch of them
     session: Session,
     project_id: UUID,
     *,
     status: str = "submitted",
+    by: str = PEOPLE,
     limit: int = 50,
     after: tuple[datetime, UUID] | None = None,
 ) -> Page:
-    """Traces of that status, those that wait longest first."""
+    """Traces of that status that people handed in, or runs (MODELS), those that wait longest first."""
     wanted = (
         select(Trace, Question.text, User.name)
         .join(Question, Question.id == Trace.question_id)
         .outerjoin(User, User.id == Trace.author_id)
-        .where(Question.project_id == project_id, Trace.status == status, Trace.submitted_at.is_not(None))
+        .where(Question.project_id == project_id, Trace.status == status, Trace.submitted_at.is_not(None), _made(by))
         .order_by(Trace.submitted_at, Trace.id)
         .limit(limit + 1)
     )
@@ -84,15 +86,25 @@ def _line(trace: Trace, question: str, author: str | None, steps: int, rating: f
     )
 
 
-def counts(session: Session, project_id: UUID) -> dict[str, int]:
-    """How many traces of the project have each status."""
-    rows = session.execute(
+def _made(by: str) -> ColumnElement[bool]:
+    return Trace.run_id.is_not(None) if by == MODELS else Trace.run_id.is_(None)
+
+
+def counts(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str, int]:
+    """How many of the project's traces that people handed in, or runs (MODELS), have each status."""
+    counted = (
         select(Trace.status, func.count())
         .join(Question, Question.id == Trace.question_id)
         .where(Question.project_id == project_id)
         .group_by(Trace.status)
     )
-    return dict(rows.all())
+    by_runs = dict(session.execute(counted.where(_made(MODELS))).all())
+    if by == MODELS:
+        return by_runs
+    # All are counted by an index alone; to look at each one's run would read them.
+    every = dict(session.execute(counted).all())
+    people = {status: count - by_runs.get(status, 0) for status, count in every.items()}
+    return {status: count for status, count in people.items() if count}
 
 
 def approve(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:

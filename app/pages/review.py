@@ -12,6 +12,7 @@ from app.components.who import choose_who, who
 from app.resources import database
 from db import reading, review
 from db.database import StoreError
+from db.libraries import MODELS, PEOPLE
 from db.models import Project, User
 from db.record import TraceRecord
 
@@ -22,15 +23,27 @@ KEYS = {
     "?": "This sheet",
 }
 PAGE = 25
+SUBMIT = {PEOPLE: "annotators submit", MODELS: "models answer on the Ask page or in an evaluation"}
 STATUSES = ("submitted", "approved", "rejected")
 
 
-def masthead(project: Project, person: User) -> str:
-    """The top of the page; gives the status whose traces are listed."""
-    with database().read() as session:
-        known = review.counts(session, project.id)
+def masthead(project: Project, person: User) -> tuple[str, str]:
+    """The top of the page; gives the status whose traces are listed, and who made them."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
         choose_project()
+        by = st.segmented_control(
+            "By",
+            (PEOPLE, MODELS),
+            default=PEOPLE,
+            key="by",
+            format_func=str.capitalize,
+            label_visibility="collapsed",
+            required=True,
+            bind="query-params",
+            on_change=_first_page,
+        )
+        with database().read() as session:
+            known = review.counts(session, project.id, by=by)
         status = st.segmented_control(
             "Status",
             STATUSES,
@@ -43,7 +56,7 @@ def masthead(project: Project, person: User) -> str:
         st.space("stretch")
         keys_door(KEYS)
         choose_who(person)
-    return status or "submitted"
+    return status or "submitted", by
 
 
 def _first_page() -> None:
@@ -51,11 +64,11 @@ def _first_page() -> None:
     st.query_params.pop("trace", None)
 
 
-def list_traces(project: Project, status: str) -> list[review.Line]:
+def list_traces(project: Project, status: str, by: str) -> list[review.Line]:
     """The list, one page at a time; a chosen row is the one that is read."""
     pages: list[object] = st.session_state.setdefault("review_after", [None])
     with database().read() as session:
-        page = review.to_review(session, project.id, status=status, limit=PAGE, after=pages[-1])  # type: ignore[arg-type]
+        page = review.to_review(session, project.id, status=status, by=by, limit=PAGE, after=pages[-1])  # type: ignore[arg-type]
     for line in page.lines:
         _row(line)
     if len(pages) > 1 or page.after:
@@ -159,14 +172,14 @@ project = current_project()
 if project is None:
     st.info("There is no project yet; `showhow setup` prepares one.")
 else:
-    status = masthead(project, person)
+    status, by = masthead(project, person)
     left, right = st.columns([1, 2], gap="medium")
     with left, st.container(key="list"):
-        lines = list_traces(project, status)
+        lines = list_traces(project, status, by)
         if not lines:
             st.info(
                 f"Nothing here is {status}."
-                + (" What annotators submit appears in this list." if status == "submitted" else "")
+                + (f" What {SUBMIT[by]} appears in this list." if status == "submitted" else "")
             )
     with right:
         record = chosen_record(lines)
