@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from app.components.result_view import result_view
 from db.models import Step
 
 View = dict[str, Any]
@@ -25,6 +26,8 @@ def view_of(step: Step) -> View:
         if field in data:
             return draw(data)
     text = step.observation or ""
+    if "result" in data:
+        return result_view(data["result"], text, data.get("attachments") or ())
     cut = f"\n… {len(text) - MOST_TEXT:,} more characters; they are kept and exported" if len(text) > MOST_TEXT else ""
     return {"kind": "text", "text": text[:MOST_TEXT] + cut}
 
