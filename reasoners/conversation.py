@@ -50,7 +50,7 @@ class Conversation:
             calls = tuple(_call(written, question, tools) for written in reply.calls[:MOST_CALLS])
         except NoCall as wrong:
             return Decision(_as_written(reply), refused=str(wrong))
-        return Decision(reply.text.strip(), calls)
+        return Decision(reply.text.strip(), calls, left_out=len(reply.calls) - len(calls))
 
 
 def _call(written: Written, question: str, tools: Sequence[Tool]) -> Call:

@@ -13,5 +13,7 @@ class Decision:
     calls: tuple[Call, ...] = ()
     ending: str | None = None
     """The answer as it was written, behind `Final Answer:`."""
+    left_out: int = 0
+    """Calls of the same reply that are not to be run."""
     refused: str | None = None
     """Why nothing can be done with it, and how to do it right."""

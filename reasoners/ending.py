@@ -12,10 +12,10 @@ from db.recording import Answers
 
 NOTHING = "none"
 ANSWER = "Final Answer:"
-_ABSENT = re.compile(
-    r"(?:none|nothing|no answer|not (?:found|known|available)|unknown|n/?a|null|-|i (?:do not|don't) know)?[.!]?",
-    re.IGNORECASE,
-)
+_UNKNOWN = r"unknown|not (?:found|known|available)|cannot be found|n/?a|null|-|i (?:do not|don't) know"
+_NOT_FOUND = re.compile(rf"(?:{_UNKNOWN})?[.!]?", re.IGNORECASE)
+# That there is no answer may be the answer; what a source does not say is another thing.
+_ABSENT = re.compile(rf"(?:{_UNKNOWN}|none|nothing)?[.!]?", re.IGNORECASE)
 _SOURCE = re.compile(r"^[ \t*]*(Text|Graph) says:\**[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -36,7 +36,8 @@ def answers_in(ending: str, thought: str, source: str | None) -> Answers:
     Where it does not say which source gave the answer, `source` (text, graph or model) did.
     """
     says = {match[1].casefold(): match[2] for match in _SOURCE.finditer(ending)}
-    final = present(_SOURCE.sub("", ending)) or ""
+    final = _SOURCE.sub("", ending).strip()
+    final = "" if _NOT_FOUND.fullmatch(final) else final
     if not says and source is not None:
         says[source] = final
     return Answers(
@@ -49,6 +50,6 @@ def answers_in(ending: str, thought: str, source: str | None) -> Answers:
 
 
 def present(answer: str | None) -> str | None:
-    """The answer without the white space round it; None where it says that there is none."""
+    """What a source says, without the white space round it; None where it says nothing."""
     told = (answer or "").strip()
     return None if _ABSENT.fullmatch(told) else told

@@ -28,11 +28,13 @@ class Fusion:
 
     setup: Setup = field(default_factory=Setup)
     stream: bool = True
+    chat: Chat | None = None
+    """The model that reasons, where it is not the one that the tools ask."""
     name: str = field(default="fusion", init=False)
 
     def solve(self, task: Task) -> Moves:
         """Ask the texts, then the graph, then merge; each pipeline's answer is a step of its own."""
-        chat = model_of(task)
+        chat = self.chat or model_of(task)
         said: dict[str, str | None] = {}
         rest, after = list(task.taken), 0
         for source in SOURCES:

@@ -17,11 +17,13 @@ class HumanIQ:
     setup: Setup = field(default_factory=Setup)
     stream: bool = True
     """Whether somebody wants to hear the model's words as they come."""
+    chat: Chat | None = None
+    """The model that reasons, where it is not the one that the tools ask."""
     name: str = field(default="humaniq", init=False)
 
     def solve(self, task: Task) -> Moves:
         """Think, act and observe until there is an answer, then write the response."""
-        chat = model_of(task)
+        chat = self.chat or model_of(task)
         task = limited(task, self.setup.sources)
         finding: Finding = yield from Investigation(task, self.setup, chat, stream=self.stream).run()
         writer = Writer(self.setup, task, chat, self.stream)

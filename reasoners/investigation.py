@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from db.models import Step
 from db.recording import Answers
-from reasoners.conversation import Conversation
+from reasoners.conversation import MOST_CALLS, Conversation
 from reasoners.decision import Decision
 from reasoners.ending import answers_in
 from reasoners.hearing import asked
@@ -22,6 +22,8 @@ from tools.usage import Usage
 
 _NO_CALLS = "refuses tools"
 """Learnt of a server that refused a request with tools and took one without."""
+_FIRST = f"Only the first {MOST_CALLS} calls of a reply are run;"
+_AGAIN = "Read what they returned, then make those that are still needed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class Investigation:
                 thought = decision.thought if place == 0 else ""
                 action = self._trail.action(thought, call, usage.to_json() if place == 0 else None)
                 self._trail.add(action, (yield action))
+            if decision.left_out:
+                refused = Action("", refused=f"{_FIRST} {decision.left_out} more were left out. {_AGAIN}")
+                self._trail.add(refused, (yield refused))
 
     def _decided(self, now: Stage) -> Generator[Saying, None, tuple[Decision, Usage]]:
         form = self._prompting.form

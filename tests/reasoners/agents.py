@@ -1,0 +1,95 @@
+"""Agents at work: a question, a scripted model behind real HTTP, the driver, and what is left of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from db.models import Step
+from db.record import TraceRecord
+from db.runs import Ended
+from fewshot_library.formats.humaniq_tools import input_line
+from reasoners.ending import ending_of
+from reasoners.fusion import Fusion
+from reasoners.humaniq import HumanIQ
+from reasoners.keepers import InMemory
+from reasoners.limits import Limits
+from reasoners.reasoner import Task
+from reasoners.run import Reins, run
+from reasoners.setup import Setup
+from tests.servers.model import ModelServer, Request, Says, Script
+from tools.registry import offered
+from tools.tool import Context
+
+ALONE = Setup(response="none")
+"""Nothing but the loop: no call beside those for the steps and the answer."""
+ENDS = Says("Now I know.\n\nFinal Answer: Ada\nText says: Ada\nGraph says: none")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How it went."""
+
+    ended: Ended
+    steps: list[Step]
+    requests: list[Request]
+    heard: str
+
+    @property
+    def told(self) -> list[tuple[str | None, dict[str, Any]]]:
+        """The calls."""
+        return [(step.tool, step.arguments) for step in self.steps]
+
+    @property
+    def answer(self) -> str:
+        """The final one."""
+        assert self.ended.answers is not None, self.ended.failure
+        return self.ended.answers.final_answer
+
+
+class Later:
+    """A record that has steps already."""
+
+    @staticmethod
+    def of(steps: Sequence[Step]) -> InMemory:
+        """The record, to be gone on with."""
+        keeper = InMemory()
+        keeper.steps = list(steps)
+        return keeper
+
+
+def ask(
+    context: Context,
+    script: Script,
+    reasoner: HumanIQ | Fusion | None = None,
+    *,
+    question: str = "Who is the mother of Ada Reed?",
+    **more: Any,
+) -> Asked:
+    """Let the reasoner answer the question; `more` are demonstrations, and steps that are `taken`."""
+    heard: list[str] = []
+    keeper = Later.of(more.get("taken", ()))
+    with ModelServer(script) as server:
+        task = Task(question, context, offered(context.world), more.get("demonstrations", ()))
+        # The tools of the task do without a model, so that the script is the agent's alone.
+        agent = replace(reasoner or HumanIQ(ALONE), chat=server.chat(seconds=20))
+        ended = run(agent, task, keeper, Reins(Limits(steps=20), hear=heard.append))
+        return Asked(ended, keeper.steps, server.requests, "".join(heard))
+
+
+def as_calls(record: TraceRecord) -> list[Says]:
+    """A model with tool calls that does what the trace did."""
+    steps = [Says(step.thought, calls=[(str(step.tool), step.arguments)]) for step in record.steps]
+    return [*steps, Says(f"{record.trace.final_thought}\n\nFinal Answer: {ending_of(record.trace)}")]
+
+
+def as_text(record: TraceRecord) -> list[Says]:
+    """A model without tool calls that does what the trace did, and would make up what it sees."""
+    question = record.question.text
+    steps = [
+        Says(
+            f" {step.thought}\nAction: {step.tool}\n"
+            f"Action Input: {input_line(str(step.tool), step.arguments, question)}\nObservation: made up"
+        )
+        for step in record.steps
+    ]
+    return [*steps, Says(f" {record.trace.final_thought}\nFinal Answer: {ending_of(record.trace)}")]
