@@ -104,16 +104,19 @@ def _automatic(query: QueryText, calls: Sequence[Call]) -> Iterator[tuple[str, s
 
 
 def _binds(query: QueryText, place: int) -> bool:
-    """Whether the variable stands there in a pattern or after AS, and not only in a condition or the head."""
+    """Whether the variable stands there in a pattern or after AS, and not only in a condition, a head or an order."""
+    depth = query.tokens[place].depth
     if query.tokens[place - 1].says("as"):
         return True
-    around: list[str] = []
-    for token in query.tokens[:place]:
-        if token.text in "{([":
-            around.append(token.text)
-        elif token.text in "})]" and around:
-            around.pop()
-    return bool(around) and around[-1] != "("
+    for token in reversed(query.tokens[:place]):
+        if token.depth < depth:
+            # The bracket around it.
+            return token.text == "{"
+        if token.depth == depth and (token.says("select") or token.says("by") or token.says("having")):
+            return False
+        if token.depth == depth and token.text == "}":
+            return depth > 0
+    return False
 
 
 def _pattern(one: str, predicate: str, name: str, languages: Sequence[str]) -> str:
