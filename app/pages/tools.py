@@ -39,7 +39,7 @@ def ask_scope() -> Scope:
     with database().read() as session:
         names = [project.name for project in projects(session)]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
-        project = _choose("Project", "project", names, 260)
+        project = _choose("Project", "of_project", names, 260)
         by = _choose("By", "by", [PEOPLE, MODELS], 150)
         since: date | None = st.date_input("Since (UTC)", value=None, key="since", width=160, bind="query-params")
     day = datetime.combine(since, time(), UTC) if since else None
