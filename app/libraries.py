@@ -1,11 +1,12 @@
 """Libraries from the store: freezing a version, and opening one with its embeddings, once in a process."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
 from app.resources import database, encoder, settings
-from db.libraries import Wanted, candidates, demonstrations, freeze, split_questions, version
+from db.libraries import Demonstration, Wanted, candidates, demonstrations, freeze, split_questions, version
 from db.models import Library
 from fewshot_library.card import Terms, card
 from fewshot_library.leakage import leaks
@@ -19,6 +20,12 @@ def freeze_version(name: str, wanted: Wanted, terms: Terms) -> Library:
     """The library's next version with every approved trace that fits; Leaking unless forced, Conflict without any."""
     with database().read() as session:
         chosen = candidates(session, wanted)
+    return freeze_these(name, chosen, wanted, terms)
+
+
+def freeze_these(name: str, chosen: Sequence[Demonstration], wanted: Wanted, terms: Terms) -> Library:
+    """The library's next version with exactly these; Leaking unless forced, Conflict without any."""
+    with database().read() as session:
         tested = split_questions(session, terms.test_split)
     # Encoding takes seconds, in which others go on writing.
     told = card(chosen, wanted, terms, leaks(chosen, tested, encoder()))

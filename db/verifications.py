@@ -121,6 +121,21 @@ def _outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Outcome]:
         )
 
 
+def outcome_of(session: Session, trace_id: UUID) -> Outcome | None:
+    """What became of the question whose trace in a verification this is; None where it is none's."""
+    trace = session.get(Trace, trace_id)
+    run = session.get(Run, trace.run_id) if trace is not None and trace.run_id else None
+    if trace is None or run is None or run.name != VERIFY:
+        return None
+    return next((each for each in _outcomes(session, run, [trace.question_id]) if each.trace_id == trace_id), None)
+
+
+def left_to_others(session: Session, person_id: UUID) -> set[UUID]:
+    """The questions that the person has skipped."""
+    skipped = select(Assignment.question_id).where(Assignment.user_id == person_id, Assignment.state == "skipped")
+    return set(session.scalars(skipped))
+
+
 def asked(session: Session, question_id: UUID) -> tuple[Question, Project]:
     """The question and its project."""
     question = session.get(Question, question_id)

@@ -8,11 +8,14 @@ worth falls. Within a kind the order of the questions stays.
 
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+Kind = TypeVar("Kind", bound=Hashable)
 
 
-def teaching_order(kinds: Sequence[Hashable], shown: Mapping[Hashable, int]) -> list[int]:
+def teaching_order(kinds: Sequence[Kind], shown: Mapping[Kind, int]) -> list[int]:
     """The places of the failures, given the kind of each and how many demonstrations each kind has; ties by place."""
-    left: dict[Hashable, deque[int]] = {}
+    left: dict[Kind, deque[int]] = {}
     for place, kind in enumerate(kinds):
         left.setdefault(kind, deque()).append(place)
     known = Counter(dict(shown))

@@ -1,0 +1,222 @@
+"""A reasoner over a project's questions with gold answers: in parallel, bounded in cost, resumed after any end.
+
+Each question has one trace in the verification's run. Steps are on disk before their tools run, replies of a model as
+they come, so that a process that is killed loses no question, runs none twice and pays for no reply again that it had.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+from uuid import UUID
+
+from filelock import FileLock, Timeout
+
+from app.resources import chat, database, settings
+from app.solving import Way, given
+from bench.metrics import score_of
+from db import runs, verifications
+from db.database import Conflict, Missing
+from db.models import Library, Question, Run, Trace
+from db.projects import project_by_name
+from db.verifications import VERIFY, Outcome
+from reasoners.keepers import InStore
+from reasoners.limits import Limits
+from reasoners.run import Reins
+from reasoners.run import run as drive
+from tools.kept_replies import KeptReplies
+
+GONE_ON_WITH = (None, "stopped")
+"""Endings of traces that are not over: those that a process left behind, and those that were stopped."""
+TRIED_AGAIN = ("failed", "limit")
+"""Endings that may be others at the next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be verified, and within which bounds."""
+
+    project: str
+    way: Way
+    most: int | None = None
+    """How many questions, spread over all of them; None for all."""
+    limits: Limits = field(default_factory=Limits)
+    """Of each question."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As the run's configuration keeps it."""
+        return {**self.way.to_json(), "most": self.most, "limits": self.limits.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How it is gone about; another one each time."""
+
+    at_once: int = 2
+    money: float | None = None
+    """US dollars that the verification may have cost in all before no further question is begun."""
+    retry: bool = False
+    """Whether questions that failed or reached a limit are tried again."""
+
+
+def begin(plan: Plan) -> Run:
+    """The verification of that plan that is not over yet, or a new one over the project's questions."""
+    told = plan.to_json()
+    with database().begin() as session:
+        project = project_by_name(session, plan.project)
+        if project is None:
+            raise Missing(f"there is no project {plan.project!r}; `showhow questions import` makes one")
+        for run in verifications.verifications(session, project.id):
+            if run.finished_at is None and told.items() <= run.configuration.items():
+                return run
+        questions = _spread(verifications.gold_questions(session, project.id), plan.most)
+        if not questions:
+            raise Conflict(f"no question of {plan.project!r} has a gold answer, so that nothing can be verified")
+        configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
+        version = plan.way.version()
+        run = Run(name=VERIFY, reasoner=plan.way.reasoner, world=project.world, configuration=configuration)
+        run.library_id = version.id if version is not None else None
+        return runs.start_run(session, run)
+
+
+def begin_again(run: Run, freeze: Callable[[], Library]) -> Run:
+    """A new verification over the failures of one, with the version that `freeze` makes of their repairs.
+
+    The one that was begun before with these repairs and is not over is gone on with.
+    """
+    with database().read() as session:
+        failed = [str(each.question_id) for each in verifications.outcomes(session, run) if each.failed]
+        project_id = UUID(run.configuration["project_id"])
+        for later in verifications.verifications(session, project_id):
+            if later.finished_at is None and later.configuration.get("again_of") == str(run.id):
+                return later
+    version = freeze()
+    told = {
+        **run.configuration,
+        "questions": failed,
+        "again_of": str(run.id),
+        "library": f"{version.name}:{version.number}",
+    }
+    later = Run(name=VERIFY, reasoner=run.reasoner, world=run.world, configuration=told, library_id=version.id)
+    with database().begin() as session:
+        return runs.start_run(session, later)
+
+
+def _spread(questions: list[Question], most: int | None) -> list[Question]:
+    """At most so many, evenly over all of them, so that each kind has its share."""
+    if most is None or len(questions) <= most:
+        return questions
+    return [questions[place * len(questions) // most] for place in range(most)]
+
+
+def carry_on(run_id: UUID, pace: Pace, stop: Event, tell: Callable[[int, int], None]) -> list[Outcome]:
+    """Answer the questions that are left, and give what became of all; `tell` hears how many of how many are over.
+
+    Conflict when another process is at work on it. The rest is left for the next time when it is stopped or has cost
+    what it may.
+    """
+    with _alone(run_id):
+        with database().read() as session:
+            run = verifications.verification(session, run_id)
+        work = _Work(run, pace, stop)
+        left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
+        every = len(verifications.question_ids(run))
+        with KeptReplies(_replies(run)) as kept, ThreadPoolExecutor(pace.at_once) as pool:
+            begun = [pool.submit(work.answer, question, kept) for question in left]
+            for done in _as_they_end(begun, stop):
+                done.result()
+                tell(sum(each.ending not in GONE_ON_WITH for each in work.outcomes()), every)
+        found = work.outcomes()
+        if all(each.ending not in GONE_ON_WITH for each in found):
+            with database().begin() as session:
+                runs.finish_run(session, run_id)
+            _replies(run).unlink(missing_ok=True)
+        return found
+
+
+def _as_they_end(begun: list[Future[None]], stop: Event) -> Iterator[Future[None]]:
+    try:
+        yield from as_completed(begun)
+    finally:
+        # Whatever ends the waiting, those at work are stopped and those that wait are not begun.
+        if any(not each.done() for each in begun):
+            stop.set()
+            for each in begun:
+                each.cancel()
+
+
+@contextmanager
+def _alone(run_id: UUID) -> Iterator[None]:
+    folder = settings().home / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    # The system lets go of the lock when the process ends, however it ends.
+    lock = FileLock(folder / f"{run_id}.lock")
+    try:
+        with lock.acquire(timeout=0):
+            yield
+    except Timeout:
+        raise Conflict(
+            "this verification is being worked on by another process; wait for it, or stop that one"
+        ) from None
+
+
+def _replies(run: Run) -> Any:
+    return settings().home / "runs" / f"{run.id}.replies"
+
+
+class _Work:
+    """One verification at work."""
+
+    def __init__(self, run: Run, pace: Pace, stop: Event) -> None:
+        self._run = run
+        self._pace = pace
+        self._stop = stop
+        self._way = Way.from_json(run.configuration)
+        self._limits = Limits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
+        self.open_endings = (*GONE_ON_WITH, *(TRIED_AGAIN if pace.retry else ()))
+
+    def outcomes(self) -> list[Outcome]:
+        """What has become of every question."""
+        with database().read() as session:
+            return verifications.outcomes(session, self._run)
+
+    def answer(self, question_id: UUID, kept: KeptReplies) -> None:
+        """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""
+        limits = self._left()
+        if self._stop.is_set() or limits is None:
+            return
+        trace, question, project = self._open(question_id)
+        task = given(question, project, self._way).task
+        model = chat()
+        if model is not None:
+            task = replace(task, context=replace(task.context, chat=kept.chat(model, str(trace.id))))
+        ended = drive(self._way.make(), task, InStore(database(), trace), Reins(limits=limits, stop=self._stop))
+        if ended.answers is not None:
+            with database().begin() as session:
+                verifications.keep_score(session, trace.id, score_of(ended.answers.final_answer, question.gold_answers))
+
+    def _left(self) -> Limits | None:
+        """The limits of the next question, with the money that is left; None when there is none."""
+        most = self._pace.money
+        if most is None:
+            return self._limits
+        costs = [each.cost.get("cost") for each in self.outcomes() if each.cost]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            raise Conflict("no price of the model is known, so that no cost can be bounded; set SHOWHOW_MODEL_PRICE")
+        left = most - sum(known)
+        if left <= 0:
+            return None
+        mine = self._limits.money
+        return replace(self._limits, money=left if mine is None else min(left, mine))
+
+    def _open(self, question_id: UUID) -> tuple[Trace, Question, Any]:
+        with database().begin() as session:
+            trace = verifications.trace_of(session, self._run, question_id)
+            if trace is None:
+                trace = runs.start_run_trace(session, self._run, question_id, {})
+            else:
+                trace = runs.reopen(session, trace.id)
+            return trace, *verifications.asked(session, question_id)

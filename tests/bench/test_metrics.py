@@ -1,0 +1,71 @@
+"""Scores against what AtomR published, by a second route, and where there are none."""
+
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.metrics import answers_in, exact_match, mean, score_of, set_f1, word_f1, words
+
+TEXTS = st.lists(st.sampled_from(["the", "Ada", "ada", "Reed-Holm", "1950", "a", "x.", "…", "An"]), max_size=5).map(
+    " ".join
+)
+
+
+def plainly(answer: str, gold: str) -> float:
+    """The same by counting each word."""
+    sides = []
+    for text in (answer, gold):
+        kept = "".join(" " if c == "-" else c for c in text.lower() if c == "-" or c not in string.punctuation)
+        sides.append([word for word in kept.split() if word not in ("a", "an", "the")])
+    mine, wanted = sides
+    same = sum(min(mine.count(word), wanted.count(word)) for word in set(mine))
+    if not mine and not wanted:
+        return 1.0
+    if same == 0:
+        return 0.0
+    precision, recall = same / len(mine), same / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
+def test_words_are_counted_as_by_hand(answer, golds):
+    assert word_f1(answer, golds) == pytest.approx(max(plainly(answer, gold) for gold in golds))
+    assert exact_match(answer, golds) == any(words(answer) == words(gold) for gold in golds)
+
+
+@given(st.lists(TEXTS, max_size=4), st.lists(TEXTS, min_size=1, max_size=4))
+def test_sets_are_compared_without_order_and_repetition(answers, golds):
+    mine, wanted = ({tuple(words(each)) for each in side} for side in (answers, golds))
+    score = set_f1(answers, golds)
+    assert score == set_f1([*reversed(answers), *answers], golds)
+    both = len(mine & wanted)
+    assert score == pytest.approx(2 * both / (len(mine) + len(wanted)))
+
+
+def test_a_list_of_answers_is_taken_apart_and_gold_answers_with_commas_stay_whole():
+    golds = [{"text": "Reed, Ada"}, {"text": "Fay Lund"}]
+    assert score_of("Fay Lund, Reed, Ada", golds) == 1.0
+    assert score_of("Reed, Ada\nFay Lund", golds) == 1.0
+    assert score_of("Fay Lund", golds) == pytest.approx(2 / 3)
+    assert score_of("Fay Lund and nobody", [{"text": "Fay Lund"}]) == pytest.approx(2 / 3)
+    assert answers_in("A, B, and C") == ["A", "B", "C"]
+    assert answers_in("Eli Reed; Fay Lund") == ["Eli Reed", "Fay Lund"]
+
+
+def test_there_is_no_mean_over_nothing():
+    assert mean([0.0, 1.0]) == 0.5
+    with pytest.raises(ValueError, match="no mean"):
+        mean([])
+
+
+@pytest.mark.parametrize(
+    ("file", "published"),
+    [("hotpotqa_test_500", 71.27), ("2Wiki_test_500", 78.72), ("musique_test_500", 36.11)],
+)
+def test_released_predictions_have_the_published_scores(shared_data, file, published):
+    lines = (shared_data / "atomr_released" / f"{file}_predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert 100 * mean([word_f1(row["predicted"], row["gold"]) for row in rows]) == pytest.approx(published, abs=0.005)
