@@ -8,7 +8,7 @@ from reasoners.calling import Call, NoCall, called, read_json
 from reasoners.decision import Decision
 from reasoners.ending import ANSWER
 from reasoners.material import Material
-from reasoners.prompts import prompt
+from reasoners.prompt import prompt
 from reasoners.react import read_text
 from reasoners.shown import Shown
 from tools.chat import Call as Written

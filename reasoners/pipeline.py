@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from db.models import Step
 from reasoners.decision import Decision
-from reasoners.prompts import prompt
+from reasoners.prompt import prompt
 from tools.tool import Tool
 
 ORDER = ("wikisearch", "getWikiDataID", "generateQuery", "runQuery", "getLabel")

@@ -8,7 +8,7 @@ from fewshot_library.formats.react_text import MARKERS, Told, Turn, compose, par
 from reasoners.calling import Call, NoCall, called
 from reasoners.decision import Decision
 from reasoners.material import Material
-from reasoners.prompts import prompt
+from reasoners.prompt import prompt
 from reasoners.shown import Shown
 from tools.chat import Message, Reply
 from tools.tool import Tool

@@ -14,7 +14,7 @@ from reasoners.ending import present
 from reasoners.hearing import asked
 from reasoners.links import linked
 from reasoners.prompting import SHORT, PromptTooLong
-from reasoners.prompts import prompt
+from reasoners.prompt import prompt
 from reasoners.reasoner import Action, Conclusion, Refused, Saying, Task
 from reasoners.setup import Setup
 from reasoners.shortening import shortened
