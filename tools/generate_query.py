@@ -1,10 +1,15 @@
-"""Write a query from a question, by a grammar."""
+"""Write a query from a question, by a language model or by a grammar."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from tools.arguments import AS_IDS, bare_id, graph_of
+from tools.chat import Chat
+from tools.chat_errors import ChatError
 from tools.grammar.candidates import find_candidates
 from tools.grammar.meaning import Meaning
+from tools.query_trial import Trial
+from tools.query_writer import Written, write_queries
 from tools.tool import Context, Observation
 from tools.tool_error import ToolError
 from worlds.source import Entity, GraphSource, Relation
@@ -26,12 +31,48 @@ def generate_query(
     unknown = [one for one in ids if one not in {entity.id for entity in entities}]
     if unknown:
         raise ToolError(f"This world does not know {', '.join(unknown)}; find ids with getWikiDataID.")
+    if context.chat is None:
+        return _by_grammar(context, graph, question, entities)
+    return _by_model(context, context.chat, graph, question, entities)
+
+
+def _by_grammar(context: Context, graph: GraphSource, question: str, entities: list[Entity]) -> Observation:
     guess = Meaning(_near(graph, entities), context.encode)
     found = find_candidates(graph, question, entities, guess)
     if not found:
         raise ToolError(_nothing(graph, entities))
     listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in found]
     return Observation(found[0].sparql, {"route": "grammar", "candidates": listed})
+
+
+def _by_model(
+    context: Context, chat: Chat, graph: GraphSource, question: str, entities: list[Entity]
+) -> Observation:
+    """The model's queries that answer; else the grammar's, and why; else the model's that match nothing."""
+    written = Written()
+    try:
+        written = write_queries(graph, question, entities, chat, context.encode)
+        why = written.trouble
+    except ChatError as failed:
+        why = str(failed)
+    tried = [{"sparql": one.sparql, "reading": one.reading, "trouble": one.trouble} for one in written.tried]
+    if written.answering:
+        return _offered(written.answering, {"tried": tried})
+    try:
+        found = _by_grammar(context, graph, question, entities)
+    except ToolError as nothing:
+        if not written.empty:
+            raise ToolError(f"{nothing} The language model did not help either: {why}") from nothing
+        return _offered(written.empty, {"tried": tried, "why": why})
+    return Observation(found.text, {**found.data, "why": why, "tried": tried})
+
+
+def _offered(trials: Sequence[Trial], told: dict[str, Any]) -> Observation:
+    listed = [
+        {"sparql": one.sparql, "reading": one.reading, "score": round((0.0 if one.trouble else 0.5) + 0.5 / (2 + n), 3)}
+        for n, one in enumerate(trials)
+    ]
+    return Observation(trials[0].sparql, {"route": "model", "candidates": listed, **told})
 
 
 def _near(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
