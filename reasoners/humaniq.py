@@ -1,5 +1,6 @@
 """HumanIQ: a language model with tools imitates how people answered other questions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from reasoners.investigation import Finding, Investigation
@@ -7,7 +8,7 @@ from reasoners.reasoner import Moves, ReasonerError, Task
 from reasoners.response import Writer
 from reasoners.setup import Setup
 from reasoners.sources import limited
-from tools.chat import Chat
+from tools.chat import Chat, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class HumanIQ:
         writer = Writer(self.setup, task, chat, self.stream)
         conclusion = yield from writer.conclude(finding.answers, finding.steps, finding.usage)
         return replace(conclusion, details={"form": finding.form, **conclusion.details})
+
+    def prompt(self, task: Task) -> Sequence[Message]:
+        """The messages that the model is sent after the steps that are taken; tools may go beside them."""
+        task = limited(task, self.setup.sources)
+        return Investigation(task, self.setup, self.chat or model_of(task), stream=False).prompt()
 
 
 def model_of(task: Task) -> Chat:

@@ -10,12 +10,12 @@ from reasoners.decision import Decision
 from reasoners.ending import answers_in
 from reasoners.hearing import asked
 from reasoners.pipeline import Stage, stage
-from reasoners.prompting import Form, Prompting
+from reasoners.prompting import Prompting
 from reasoners.react import ReAct
 from reasoners.reasoner import Action, Saying, Task
 from reasoners.setup import Setup
 from reasoners.trail import Trail, cut_thought
-from tools.chat import Chat, Reply
+from tools.chat import Chat, Message, Reply
 from tools.chat_errors import ChatCut, ChatEmpty, ChatRejected
 from tools.tool import Outcome
 from tools.usage import Usage
@@ -54,10 +54,14 @@ class Investigation:
         """Of the last step there is."""
         return self._trail.last_position
 
+    def prompt(self) -> Sequence[Message]:
+        """What the model would be sent now."""
+        return self._messages(self._stage())
+
     def run(self) -> Generator[Action | Saying, Outcome | None, Finding]:
         """Act until there is an answer."""
         while True:
-            now = stage(self._setup.pipeline, self._task.tools, self._trail.steps)
+            now = self._stage()
             decision, usage = yield from self._decided(now)
             decision = now.checked(decision)
             if decision.ending is not None:
@@ -89,6 +93,12 @@ class Investigation:
         return self._prompting.form.read(reply, self._task.question, now.tools), reply.usage
 
     def _asked(self, now: Stage) -> Generator[Saying, None, Reply]:
-        form: Form = self._prompting.form
-        messages = self._prompting.messages(self._trail.steps, now.tools, now.cue)
-        return (yield from asked(self._chat, messages, form.stop, form.offers(now.tools), stream=self._stream))
+        form = self._prompting.form
+        tools = form.offers(now.tools)
+        return (yield from asked(self._chat, self._messages(now), form.stop, tools, stream=self._stream))
+
+    def _stage(self) -> Stage:
+        return stage(self._setup.pipeline, self._task.tools, self._trail.steps)
+
+    def _messages(self, now: Stage) -> list[Message]:
+        return self._prompting.messages(self._trail.steps, now.tools, now.cue)

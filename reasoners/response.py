@@ -13,8 +13,8 @@ from reasoners.agreement import Agreement, agreement
 from reasoners.ending import present
 from reasoners.hearing import asked
 from reasoners.links import linked
-from reasoners.prompting import SHORT, PromptTooLong
 from reasoners.prompt import prompt
+from reasoners.prompting import SHORT, PromptTooLong
 from reasoners.reasoner import Action, Conclusion, Refused, Saying, Task
 from reasoners.setup import Setup
 from reasoners.shortening import shortened
