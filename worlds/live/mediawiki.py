@@ -98,10 +98,14 @@ class MediaWikiText:
 
     def _parsed_nearest(self, title: str) -> dict[str, Any] | None:
         """The page whose title differs in case only."""
-        if not words_of(title):
+        spelled = " ".join(title.replace("_", " ").split())
+        if not words_of(spelled):
             return None
-        near = self._api.search(title, "nearmatch", 1)
-        return self._parsed(near[0].title) if near else None
+        # The wiki tries each word with a capital, but not a whole title in capitals with fewer of them.
+        for spelling in dict.fromkeys((spelled, spelled.lower())):
+            if near := self._api.search(spelling, "nearmatch", 1):
+                return self._parsed(near[0].title)
+        return None
 
     def _choices(self, page: WikiPage) -> list[Hit]:
         choices: dict[str, Choice] = {}
