@@ -1,0 +1,113 @@
+"""From a question that fits the frame of a demonstration to its answer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from reasoners.following import operations
+from reasoners.following.asks import BLANK
+from reasoners.following.english import NAME, plain
+from reasoners.following.frames import Fit
+from reasoners.following.lessons import Lessons
+from reasoners.following.lookups import Lookups, Thing
+from reasoners.following.operations import Looked, Undecided
+from reasoners.following.phrases import Having, Named, Phrase, around, parse
+from reasoners.following.walk import Broken, NotCalled, Steps, Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An answer, and how it was come to."""
+
+    answers: list[str]
+    nothing: bool
+    """Whether the sources tell that there is nothing."""
+    details: dict[str, Any]
+
+
+class Follower:
+    """Follows demonstrations through one question."""
+
+    def __init__(self, walk: Walk, lessons: Lessons) -> None:
+        self._lookups, self._lessons = Lookups(walk, lessons), lessons
+
+    def follow(self, fit: Fit) -> Steps:
+        """The answer by one demonstration; Broken where it cannot be followed."""
+        looked = []
+        value = ""
+        for hole, text, phrase, asks in zip(fit.frame.holes, fit.filled, fit.phrases, fit.asks, strict=True):
+            if phrase is None:
+                value = text if hole.kind == "value" else value
+                continue
+            things = yield from self._reach(phrase, what=fit.frame.text.startswith("What "))
+            values = []
+            for thing in things:
+                each = []
+                for template in asks:
+                    found = yield from self._lookups.ask(template, thing)
+                    each.append(tuple(one.text for one in found))
+                values.append(tuple(each))
+            looked.append(Looked(tuple(thing.text for thing in things), tuple(values) if asks else ()))
+        try:
+            answers = operations.answer(fit.operation, looked, value)
+        except Undecided as undecided:
+            raise Broken(str(undecided)) from undecided
+        counted = [str(len(answers))] if fit.frame.counted else answers
+        return Followed(counted, not counted, _told(fit))
+
+    def own_words(self, question: str) -> Steps:
+        """The answer by asking with the question's own words of the one that it speaks of, as a demonstration does."""
+        spans = [around(question, *match.span()) for match in NAME.finditer(question) if match.start() > 0]
+        phrase = parse(question[slice(*spans[0])]) if len(spans) == 1 else None
+        if phrase is None or not self._lessons.own_words:
+            raise Broken("its wording is that of no demonstration")
+        template = question[: spans[0][0]] + BLANK + question[spans[0][1] :]
+        things = yield from self._reach(phrase, what=False)
+        found: dict[str, None] = {}
+        for thing in things:
+            told = yield from self._lookups.ask(template, thing)
+            found.update(dict.fromkeys(one.text for one in told))
+        return Followed(list(found), not found, {"alignment": {"asked": template}, "demonstrations": []})
+
+    def _reach(self, phrase: Phrase, *, what: bool) -> Steps:
+        """Whom or what a phrase means: from its start along its relations."""
+        start = phrase.start
+        things = yield from (self._named(start) if isinstance(start, Named) else self._having(start))
+        for place, relation in reversed(list(enumerate(phrase.relations))):
+            template = self._lessons.wordings.asked(relation, what=what and place == 0)
+            reached: dict[str, Thing] = {}
+            for thing in things:
+                found = yield from self._lookups.ask(template, thing)
+                for one in found:
+                    reached.setdefault(one.id or plain(one.text), one)
+            things = list(reached.values())
+        return things
+
+    def _named(self, start: Named) -> Steps:
+        found = yield from self._lookups.named(start.text)
+        return [found]
+
+    def _having(self, start: Having) -> Steps:
+        """Everybody who has the first of the values that demonstrations search by, and then the others."""
+        facts = sorted(start.facts, key=lambda fact: fact[0] not in self._lessons.backward)
+        things = yield from self._lookups.having(*facts[0])
+        for fact, value in facts[1:]:
+            kept = []
+            for thing in things:
+                found = yield from self._lookups.ask(self._lessons.wordings.asked(fact, what=True), thing)
+                if plain(value) in (plain(one.text) for one in found):
+                    kept.append(thing)
+            things = kept
+        return things
+
+
+def _told(fit: Fit) -> dict[str, Any]:
+    shown = fit.frame.demonstration
+    pairs = [{"there": hole.text, "here": text} for hole, text in zip(fit.frame.holes, fit.filled, strict=True)]
+    asks = sorted({template for asks in fit.asks for template in asks})
+    return {
+        "alignment": {"holes": pairs, "asked": asks, "operation": fit.operation, "counted": fit.frame.counted},
+        "demonstrations": [{"id": str(shown.record.trace.id), "question": shown.question}],
+    }
+
+
+__all__ = ["Broken", "Followed", "Follower", "NotCalled"]

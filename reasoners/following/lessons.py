@@ -1,0 +1,191 @@
+"""Everything that several demonstrations show: wordings, frames, ways to look things up, how sentences say it."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from db.record import TraceRecord
+from reasoners.following.asks import BLANK, TEXT, WEB, Ask, Demonstration, Search
+from reasoners.following.english import content, names_in, plain, words
+from reasoners.following.frames import RELATION_ASKED, Fit, Frame, Wordings, counting, fit, learned
+from reasoners.following.operations import COUNT
+from reasoners.following.phrases import Having, around, parse
+from reasoners.following.sentences import Pattern, learn
+
+_QUESTION_WORD = re.compile(r"\w+")
+
+
+@dataclass(slots=True)
+class Backward:
+    """How demonstrations find who has a value: by typed queries, by searching articles, by asking web pages."""
+
+    queries: list[str] = field(default_factory=list)
+    searched: bool = False
+    templates: list[str] = field(default_factory=list)
+
+
+class Lessons:
+    """What demonstrations teach together, those first that come first."""
+
+    def __init__(self, records: Iterable[TraceRecord]) -> None:
+        self.demonstrations = [Demonstration(record) for record in records]
+        self.wordings = Wordings()
+        self.tools = {step.tool for each in self.demonstrations for step in each.record.steps if not step.error}
+        self.sources: set[str] = set()
+        self.nothing: str | None = None
+        """What they answer where nothing is found."""
+        self.own_words = False
+        """Whether one asks with the words of its own question."""
+        self.backward: dict[str, Backward] = defaultdict(Backward)
+        self._patterns: dict[tuple[str, str], list[Pattern]] = defaultdict(list)
+        self._relations: dict[str, list[Pattern]] = defaultdict(list)
+        self._readings: dict[str, set[str]] = defaultdict(set)
+        self._explained: dict[str, set[str]] = defaultdict(set)
+        self._thoughts: dict[str, dict[str, str]] = defaultdict(dict)
+        for each in self.demonstrations:
+            for ask in each.asks:
+                self.wordings.learn(ask.template)
+        self.frames = [frame for each in self.demonstrations if (frame := learned(each, self.wordings))]
+        for each in self.demonstrations:
+            self._study(each)
+
+    def fits(self, question: str) -> Iterator[Fit]:
+        """How the question can be read as the question of a demonstration, the best demonstration first."""
+        for frame in self.frames:
+            if found := fit(frame, question, self.wordings):
+                yield found
+        for frame in self._counting(question):
+            if found := fit(frame, question, self.wordings):
+                yield found
+
+    def patterns(self, template: str, source: str) -> list[Pattern]:
+        """How sentences of a source answer that."""
+        relation = RELATION_ASKED.fullmatch(template)
+        return [*self._patterns[template, source], *(self._relations[source] if relation else ())]
+
+    def every_pattern(self, source: str) -> list[tuple[str, Pattern]]:
+        """All that is known of how sentences of a source say anything, each with its relation."""
+        told = [(_relation(template), each) for (template, of), found in self._patterns.items() if of == source
+                for each in found]  # fmt: skip
+        named = [found["relation"] for t in self.wordings.templates if (found := RELATION_ASKED.fullmatch(t))]
+        return told + [(relation, each) for each in self._relations[source] for relation in named]
+
+    def understood(self, template: str, reading: str) -> bool:
+        """Whether the words by which a query is read ask what the template asks, as far as demonstrations show."""
+        relation = RELATION_ASKED.fullmatch(template)
+        if relation:
+            # A cousin is a first cousin.
+            return plain(reading) == plain(relation["relation"]).replace("first cousin", "cousin")
+        if reading in self._readings[template]:
+            return True
+        asked, read = content(template.replace(BLANK, "")), content(reading)
+        beginning = words(template)[0]
+        explained = self._explained.get(beginning) or set().union(*(self._explained[word] for word in asked))
+        return asked <= read and read <= asked | explained
+
+    def thought(self, tool: str, template: str, asked: str, subject: str) -> str:
+        """What a demonstration thinks before such a call, about what is asked here."""
+        forms = self._thoughts[tool]
+        form = forms.get(template) or next(iter(forms.values()), "{asked}")
+        return form.replace("{asked}", asked).replace("{subject}", subject)
+
+    def _counting(self, question: str) -> Iterator[Frame]:
+        """Frames behind the beginning of questions that are answered by a number: Which ... -> How many ..."""
+        heads = {_head(frame) for frame in self.frames if frame.operation == COUNT}
+        for head in sorted(filter(None, heads)):
+            if question.startswith(f"{head} "):
+                for frame in self.frames:
+                    if made := counting(frame, head, "Which"):
+                        yield made
+
+    def _study(self, shown: Demonstration) -> None:
+        for ask in shown.asks:
+            self.sources.add(ask.source)
+            self._study_ask(shown, ask)
+        for search in shown.searches:
+            self._study_search(shown, search)
+        self._study_queries(shown)
+        if shown.asks and not shown.asks[-1].values and not any(ask.values for ask in shown.asks):
+            self.nothing = self.nothing or shown.answer or None
+
+    def _study_ask(self, shown: Demonstration, ask: Ask) -> None:
+        if ask.template.replace(BLANK, ask.subject) == shown.question:
+            self.own_words = True
+        if ask.reading:
+            self._readings[ask.template].add(ask.reading)
+            for word in (*content(ask.template.replace(BLANK, "")), words(ask.template)[0]):
+                self._explained[word] |= content(ask.reading)
+        self._study_thoughts(shown, ask)
+        relation = _relation(ask.template)
+        for sentence in ask.sentences:
+            for value in ask.values:
+                found = learn(sentence, ask.subject, value, relation)
+                if found is None:
+                    continue
+                if relation and "<relation>" in found.parts:
+                    self._relations[ask.source].append(found)
+                else:
+                    self._patterns[ask.template, ask.source].append(found)
+
+    def _study_thoughts(self, shown: Demonstration, ask: Ask) -> None:
+        step = shown.record.steps[ask.step - 1]
+        asked = ask.template.replace(BLANK, ask.subject)
+        if asked in step.thought:
+            form = step.thought[step.thought.rindex(asked) :].replace(asked, "{asked}")
+        elif ask.subject in step.thought:
+            form = step.thought.replace(ask.subject, "{subject}")
+        else:
+            return
+        if len(names_in(form.replace("{asked}", "").replace("{subject}", ""))) <= 1 and not re.search(r"\d", form):
+            self._thoughts[str(step.tool)].setdefault(ask.template, form)
+
+    def _study_search(self, shown: Demonstration, search: Search) -> None:
+        """Who is a hit of a search by a value, and is spoken of later, has the value."""
+        fact = next((fact for fact, value in _facts(shown) if value == search.value), None)
+        if fact is None:
+            return
+        self.backward[fact].searched = True
+        later = shown.later(search.step)
+        data = shown.record.steps[search.step - 1].data or {}
+        for hit in data.get("hits", ()):
+            if hit["title"] in later and search.value in hit["snippet"]:
+                found = learn(hit["snippet"], hit["title"], search.value, fact)
+                template = self.wordings.asked(fact, what=True)
+                if found and "<relation>" in found.parts:
+                    self._relations[TEXT].append(found)
+                elif found:
+                    self._patterns[template, TEXT].append(found)
+
+    def _study_queries(self, shown: Demonstration) -> None:
+        for fact, value in _facts(shown):
+            told = self.backward[fact] if _is_searched(shown, value) else None
+            if told is None:
+                continue
+            told.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
+            told.templates += [ask.template for ask in shown.asks if ask.subject == value and ask.source == WEB]
+
+
+def _relation(template: str) -> str:
+    found = RELATION_ASKED.fullmatch(template)
+    return found["relation"] if found else ""
+
+
+def _head(frame: Frame) -> str | None:
+    """The words of a question before it speaks of anything: How many, Which."""
+    first = frame.parts[0]
+    return " ".join(first.split()[:2]) if isinstance(first, str) else None
+
+
+def _facts(shown: Demonstration) -> list[tuple[str, str]]:
+    phrases = [parse(shown.question[slice(*around(shown.question, *span))]) for span in shown.spans]
+    return [fact for each in phrases if each and isinstance(each.start, Having) for fact in each.start.facts]
+
+
+def _is_searched(shown: Demonstration, value: str) -> bool:
+    return value in shown.named
+
+
+def all_demonstrations(fits: Sequence[Fit]) -> list[str]:
+    """The keys of the traces that the fits follow."""
+    return [str(each.frame.demonstration.record.trace.id) for each in fits]

@@ -1,0 +1,241 @@
+"""Looking things up as demonstrations show it: by a query that a tool writes or that was typed, in articles, on pages."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB, shown
+from reasoners.following.english import days_in, listed, names_in, plain, spoken, as_day
+from reasoners.following.frames import RELATION_ASKED
+from reasoners.following.lessons import Lessons
+from reasoners.following.sentences import DAY, THING, Pattern, said
+from reasoners.following.walk import Broken, NotCalled, Steps, Walk
+
+MOST_PAGES = 3
+_ON_THE_WAY = re.compile(r"\?x\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """Something that was found: its name or value, and its id where the graph gave one."""
+
+    text: str
+    id: str | None = None
+
+
+class Lookups:
+    """One run's way of looking things up."""
+
+    def __init__(self, walk: Walk, lessons: Lessons) -> None:
+        self._walk, self._lessons = walk, lessons
+        self._spread: bool | None = None
+        """Whether the sources tell different facts; None until two of them were compared."""
+        self._unclear: list[str] = []
+
+    def named(self, name: str) -> Steps:
+        """The thing of that name; Broken where there is none or several."""
+        if "getWikiDataID" in self._lessons.tools & self._walk.tools:
+            thought = self._lessons.thought("getWikiDataID", "", f"What is the id of {name}?", name)
+            try:
+                found = yield from self._walk.call(thought, "getWikiDataID", title=name)
+            except NotCalled as failed:
+                raise Broken(f"{name!r} is not found: {failed}") from failed
+            things = [Thing(each["label"], each["id"]) for each in found["entities"]]
+        else:
+            thought = self._lessons.thought("wikisearch", "", f"Which article is about {name}?", name)
+            found = yield from self._walk.call(thought, "wikisearch", query=name)
+            things = [Thing(hit["title"], hit["entity"]) for hit in found["hits"]]
+        same = [thing for thing in things if plain(_bare(thing.text)) == plain(_bare(name))]
+        exact = [thing for thing in same if plain(thing.text) == plain(name)] if "(" in name else same
+        if len(exact) != 1:
+            raise Broken(f"{len(exact) or 'nothing'} of what is found is called {name}, and one is wanted")
+        return exact[0]
+
+    def ask(self, template: str, thing: Thing) -> Steps:
+        """What the sources tell in answer; [] where they tell that there is nothing, Broken where that is unclear."""
+        self._unclear = []
+        asked = template.replace(BLANK, thing.text)
+        found: list[Thing] = []
+        for source in (GRAPH, TEXT, WEB):
+            if source not in self._lessons.sources or (found and not self._wanted(template, source)):
+                continue
+            more = yield from self._ways[source](self, template, thing, asked)
+            found = _merged(found, more)
+            if source == GRAPH and found and self._spread is None:
+                yield from self._compare(template, thing, asked, found[0])
+        if not found and self._unclear:
+            raise Broken(self._unclear[0])
+        self._walk.note(f"{asked} {listed([thing.text for thing in found]).capitalize() if not found else listed([thing.text for thing in found])}.")
+        return found
+
+    def having(self, fact: str, value: str) -> Steps:
+        """Everybody of whom the sources tell that the fact has the value."""
+        shown_ways = self._lessons.backward.get(fact)
+        found: list[Thing] = []
+        if GRAPH in self._lessons.sources or (shown_ways and shown_ways.queries):
+            found = yield from self._by_typed(fact, value)
+        if (not found or self._spread) and shown_ways and shown_ways.searched and "wikisearch" in self._walk.tools:
+            more = yield from self._by_search(fact, value)
+            found = _merged(found, more)
+        if not found or self._spread:
+            for template in (shown_ways.templates if shown_ways else ())[:1]:
+                more = yield from self._on_pages(template, Thing(value), template.replace(BLANK, value))
+                found = _merged(found, more)
+        return found
+
+    def _wanted(self, template: str, source: str) -> bool:
+        """Whether another source is asked although one has answered: for people, who may be told in parts."""
+        return bool(self._spread) and source != WEB and template.startswith("Who ")
+
+    def _compare(self, template: str, thing: Thing, asked: str, value: Thing) -> Steps:
+        """Whether the article says what the graph does: if not, the facts are spread over the sources."""
+        if TEXT not in self._lessons.sources or "read" not in self._walk.tools:
+            return
+        thought = self._lessons.thought("read", template, asked, thing.text)
+        try:
+            read = yield from self._walk.call(thought, "read", title=thing.text, question=asked)
+        except NotCalled:
+            return
+        text = " ".join(read["sentences"])
+        day = as_day(value.text)
+        self._spread = not any(each in text for each in (value.text, _bare(value.text), spoken(day) if day else value.text))
+
+    def _by_query(self, template: str, thing: Thing, asked: str) -> Steps:
+        """By a query that a tool writes, if it is read as what is asked."""
+        entity = thing.id or (yield from self.named(thing.text)).id
+        lessons, walk = self._lessons, self._walk
+        try:
+            thought = lessons.thought("generateQuery", template, asked, thing.text)
+            written = yield from walk.call(thought, "generateQuery", question=asked, entity_ids=[str(entity)])
+        except NotCalled as failed:
+            self._unclear.append(str(failed))
+            return []
+        for candidate in written["candidates"]:
+            reading = candidate["reading"].removesuffix(f" of {thing.text}")
+            if reading != candidate["reading"] and lessons.understood(template, reading):
+                break
+        else:
+            self._unclear.append(f"no query is written that asks {asked!r}")
+            return []
+        if self._spread and _ON_THE_WAY.search(candidate["sparql"]):
+            self._unclear.append(f"the facts are spread over sources, and no demonstration takes {asked!r} apart")
+            return []
+        thought = f"It is read as: {candidate['reading']}. That is what I ask."
+        return (yield from self._rows(thought, candidate["sparql"]))
+
+    def _by_typed(self, fact: str, value: str) -> Steps:
+        """By the query that a demonstration typed for the fact, else by one that is written and read as what is asked."""
+        ways = self._lessons.backward.get(fact)
+        if not (ways and ways.queries) and as_day(value):
+            return []
+        thing = yield from self._valued(fact, value)
+        if thing is None:
+            return []
+        if ways and ways.queries:
+            asked = ways.templates[0].replace(BLANK, value) if ways.templates else f"Whose {fact} is {value}?"
+            return (yield from self._rows(asked, ways.queries[0].replace(BLANK, str(thing.id))))
+        asked = f"Who is the person whose {fact} is {value}?"
+        written = yield from self._walk.call(asked, "generateQuery", question=asked, entity_ids=[str(thing.id)])
+        for candidate in written["candidates"]:
+            if plain(candidate["reading"]) == plain(f"those whose {fact} is {value}"):
+                return (yield from self._rows(asked, candidate["sparql"]))
+        return []
+
+    def _valued(self, fact: str, value: str) -> Steps:
+        """The thing that is a value of the fact; None where the graph has none of that name."""
+        thought = self._lessons.thought("getWikiDataID", "", f"What is the id of {value}?", value)
+        try:
+            found = yield from self._walk.call(thought, "getWikiDataID", title=value)
+        except NotCalled:
+            return None
+        same = [each for each in found["entities"] if plain(each["label"]) == plain(value)]
+        told = [each for each in same if plain(each["description"] or "") == plain(fact)] if len(same) > 1 else same
+        if len(told) > 1:
+            raise Broken(f"several things are called {value}")
+        return Thing(told[0]["label"], told[0]["id"]) if told else None
+
+    def _rows(self, thought: str, sparql: str) -> Steps:
+        table = yield from self._walk.call(thought, "runQuery", sparql=sparql)
+        if table["truncated"]:
+            raise Broken("the graph has more rows than a query may give")
+        cells = [row[0] for row in table["rows"] if row and row[0] is not None]
+        return [Thing(str(shown(cell)), cell["value"] if cell["kind"] == "entity" else None) for cell in cells]
+
+    def _by_article(self, template: str, thing: Thing, asked: str) -> Steps:
+        """By the sentences of the thing's article that say it as those of demonstrations do."""
+        thought = self._lessons.thought("read", template, asked, thing.text)
+        try:
+            read = yield from self._walk.call(thought, "read", title=thing.text, question=asked)
+        except NotCalled as failed:
+            self._unclear.append(str(failed))
+            return []
+        patterns = self._lessons.patterns(template, TEXT)
+        found = said(patterns, read["sentences"], thing.text, _relation(template))
+        if not found and (odd := self._odd(read, thing.text, patterns)):
+            self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
+        return [Thing(text) for text in found]
+
+    def _odd(self, read: dict[str, Any], subject: str, patterns: Sequence[Pattern]) -> str | None:
+        """A sentence among the best ones that no demonstration explains and that holds such a value."""
+        kinds = {each.kind for each in patterns} or {DAY, THING}
+        known = self._lessons.every_pattern(TEXT)
+        for best in read["best"]:
+            sentence = best["text"]
+            held = (DAY in kinds and days_in(sentence)) or (
+                THING in kinds and [name for name in names_in(sentence) if name not in (subject, _bare(subject))]
+            )
+            if held and not any(each.values(sentence, subject, relation) for relation, each in known):
+                return str(sentence)
+        return None
+
+    def _on_pages(self, template: str, thing: Thing, asked: str) -> Steps:
+        """By pages that a search with the question finds, if their snippets say it."""
+        lessons, patterns = self._lessons, self._lessons.patterns(template, WEB)
+        thought = lessons.thought("websearch", template, asked, thing.text)
+        try:
+            seen = yield from self._walk.call(thought, "websearch", query=asked)
+        except NotCalled as failed:
+            self._unclear.append(str(failed))
+            return []
+        found: list[Thing] = []
+        telling = [p for p in seen["pages"] if said(patterns, [p["snippet"]], thing.text, _relation(template))]
+        for page in telling[:MOST_PAGES]:
+            thought = f"The page {page['title']} may tell it."
+            read = yield from self._walk.call(thought, "read", title=page["address"], question=asked)
+            told = said(patterns, read["sentences"], thing.text, _relation(template))
+            found = _merged(found, [Thing(text) for text in told])
+        if len(found) > 1 and not template.startswith("Who "):
+            raise Broken(f"web pages contradict each other about {asked!r}")
+        return found
+
+    def _by_search(self, fact: str, value: str) -> Steps:
+        """By articles that a search for the value finds, if their snippets say it of whom they are about."""
+        asked = f"Whose {fact} is {value}?"
+        seen = yield from self._walk.call(f"{asked} I search the articles.", "wikisearch", query=value)
+        patterns = self._lessons.patterns(self._lessons.wordings.asked(fact, what=True), TEXT)
+        return [
+            Thing(hit["title"], hit["entity"])
+            for hit in seen["hits"]
+            if plain(value) in map(plain, said(patterns, [hit["snippet"]], hit["title"], fact))
+        ]
+
+    _ways = {GRAPH: _by_query, TEXT: _by_article, WEB: _on_pages}
+
+
+def _relation(template: str) -> str:
+    found = RELATION_ASKED.fullmatch(template)
+    return found["relation"] if found else ""
+
+
+def _bare(name: str) -> str:
+    return name.partition(" (")[0]
+
+
+def _merged(known: Iterable[Thing], more: Iterable[Thing]) -> list[Thing]:
+    """All of them, each once, by name; an id is kept where one is known."""
+    found: dict[str, Thing] = {}
+    for thing in (*known, *more):
+        there = found.get(plain(thing.text))
+        found[plain(thing.text)] = thing if there is None or there.id is None else there
+    return list(found.values())

@@ -1,0 +1,97 @@
+"""Noun phrases that lead from something named to what is asked: "the friend of the daughter of Ada Lund"."""
+
+import re
+from dataclasses import dataclass
+
+from reasoners.following.english import NAME, singular
+
+_RELATION = re.compile(
+    r"(?:(?:the|an|a) )?(?P<relation>[a-z][\w'-]*(?: [a-z][\w'-]*){0,5}?) of (?=(?:the|those) [a-z]|[A-Z]|people )"
+)
+_HAVING = re.compile(r"(?:(?:(?:the|a|an|those) )?(?P<who>[a-z]+) )?(?=whose )")
+_WHOSE = re.compile(r"whose (?P<fact>[a-z][a-z '-]*?) is (?P<value>.+?)(?= and whose |$)(?: and )?")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name as it stands in the question."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Having:
+    """Everybody who has these values: (("occupation", "baker"), ("hobby", "chess"))."""
+
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Who or what is meant: relations, the outermost first, that lead away from the start."""
+
+    relations: tuple[str, ...]
+    start: Named | Having
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every relation and fact that it names."""
+        facts = self.start.facts if isinstance(self.start, Having) else ()
+        return (*self.relations, *(fact for fact, _ in facts))
+
+
+def parse(text: str) -> Phrase | None:
+    """What a whole text means as a noun phrase; None where it is none."""
+    relations, rest = [], text.strip()
+    while match := _RELATION.match(rest):
+        relations.append(match["relation"])
+        rest = rest[match.end() :]
+    start = _start(rest)
+    if start is None:
+        return None
+    if relations:
+        relations[0] = singular(relations[0])
+    return Phrase(tuple(relations), start)
+
+
+def _start(text: str) -> Named | Having | None:
+    if NAME.fullmatch(text):
+        return Named(text)
+    match = _HAVING.match(text)
+    if match is None:
+        return None
+    facts, place = [], match.end()
+    while found := _WHOSE.match(text, place):
+        facts.append((found["fact"], found["value"]))
+        place = found.end()
+    return Having(tuple(facts)) if facts and place == len(text) else None
+
+
+def around(question: str, start: int, end: int) -> tuple[int, int]:
+    """The widest noun phrase of a question that grows from a span: to its relations, or to all that somebody has."""
+    lead = re.search(r"(?:(?:the|a|an|those) )?(?:[a-z]+ )?whose [a-z][a-z '-]*? is $", question[:start])
+    if lead:
+        before = re.search(r"(?:(?:the|a|an|those) )?(?:person|people|one)? ?whose .* and $", question[: lead.start()])
+        start = before.start() if before else _noun(question, lead.start())
+        after = re.match(r" and whose [a-z][a-z '-]*? is [^?]+", question[end:])
+        end += after.end() if after else 0
+    while found := _widened(question, start, end):
+        start = found
+    return start, end
+
+
+def _noun(question: str, place: int) -> int:
+    """Where the noun before "whose" begins, which is none where another word stands there."""
+    match = re.compile(r"(?:the |a |an |those )?(?:person|people|one|somebody|everybody) ").match(question, place)
+    return place if match else question.index("whose ", place)
+
+
+def _widened(question: str, start: int, end: int) -> int | None:
+    """Where the phrase begins with one more relation before it."""
+    lead = re.search(
+        r"(?:(?<=\s)|^)(?:the|a|an) [a-z][\w'-]*(?: (?!the )[a-z][\w'-]*){0,5} of $|(?<=Which )[a-z][a-z '-]* of $|(?<=many )[a-z][a-z '-]* of $",
+        question[:start],
+    )
+    if lead is None:
+        return None
+    return lead.start() if parse(question[lead.start() : end]) else None
