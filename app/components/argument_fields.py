@@ -14,6 +14,7 @@ LONG = frozenset({"sparql"})
 FEW = 4
 """Up to so many choices stand side by side, more in a box that opens."""
 YES_NO = ("yes", "no")
+LEFT_OUT = ""
 TALL = {"list": 100, "json": 120}
 _FORMS = {
     "number": "a number",
@@ -43,15 +44,19 @@ def argument_field(parameter: Parameter, key: str, first: str) -> None:
     options = options_of(parameter)
     if key not in st.session_state:
         st.session_state[key] = first
+    if options and not parameter.required:
+        options = (LEFT_OUT, *options) if parameter.default is None else options
     if options and st.session_state[key] not in options:
         # A choice that is no longer offered, or nothing yet.
-        st.session_state[key] = None
+        st.session_state[key] = LEFT_OUT if LEFT_OUT in options else None
     label = plain(parameter.name.replace("_", " ")) + ("" if parameter.required else " (optional)")
     told = plain(parameter.hint) if _explained(parameter) else None
     if options and len(options) <= FEW:
-        st.segmented_control(label, options, key=key, format_func=plain, help=told)
+        st.radio(label, options, key=key, horizontal=True, format_func=_option, help=told)
     elif options:
-        st.selectbox(label, options, key=key, placeholder="Choose one", help=told)
+        st.selectbox(
+            label, options, key=key, format_func=lambda one: one or "left out", placeholder="Choose one", help=told
+        )
     elif parameter.name in LONG or parameter.kind == "json" or (parameter.kind == "list" and parameter.item != "id"):
         height = 190 if parameter.name in LONG else TALL[parameter.kind]
         st.text_area(label, key=key, height=height, placeholder=_placeholder(parameter), help=told)
@@ -73,6 +78,10 @@ def read_fields(parameters: Iterable[Parameter], written: dict[str, str]) -> dic
             except ValueError as wrong:
                 raise ValueError(f"{parameter.name.replace('_', ' ')}: {wrong}") from wrong
     return given
+
+
+def _option(option: str) -> str:
+    return plain(option) or "left out"
 
 
 def _chosen(parameter: Parameter) -> bool:

@@ -27,8 +27,8 @@ def keys_door(keys: Mapping[str, str]) -> None:
 
 
 def listen_for_keys() -> None:
-    """Have `?` press the button of the sheet of keys; a button's own shortcut cannot be that key."""
-    st.components.v2.component("showhow_question_mark", js=asset("question_mark.js"))(key="question_mark", height=1)
+    """Listen for the keys that a button's own shortcut cannot be, or does not hear everywhere."""
+    st.components.v2.component("showhow_page_keys", js=asset("page_keys.js"))(key="page_keys", height=1)
 
 
 @st.dialog("Keys")

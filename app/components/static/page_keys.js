@@ -1,0 +1,27 @@
+// Keys that work wherever the focus is: `?` opens the sheet of keys, outside of text fields and dialogs; Ctrl+Enter and
+// Ctrl+Shift+Enter reach their buttons from a choice too, which would keep any Enter for itself.
+
+export default function () {
+  const sheet = (event) => {
+    if (event.key !== "?" || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.composedPath()[0]?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]")) return;
+    event.preventDefault();
+    document.querySelector(".st-key-keys button")?.click();
+  };
+  const enter = (event) => {
+    if (event.key !== "Enter" || !event.isTrusted || !(event.ctrlKey || event.metaKey)) return;
+    if (!event.composedPath()[0]?.matches?.("input[type=radio], input[type=checkbox], [role=radio], [role=combobox]")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const { key, code, ctrlKey, shiftKey, metaKey } = event;
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, ctrlKey, shiftKey, metaKey, bubbles: true }));
+  };
+  window.__showhowPageKeys?.();
+  document.addEventListener("keydown", sheet);
+  window.addEventListener("keydown", enter, true);
+  window.__showhowPageKeys = () => {
+    document.removeEventListener("keydown", sheet);
+    window.removeEventListener("keydown", enter, true);
+  };
+  return window.__showhowPageKeys;
+}
