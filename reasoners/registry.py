@@ -6,7 +6,8 @@ from typing import Any
 from reasoners.fusion import Fusion
 from reasoners.humaniq import HumanIQ
 from reasoners.reasoner import Reasoner
-from reasoners.setup import Setup
+from reasoners.replay import Replay
+from reasoners.setup import Setup, SetupError
 
 Maker = Callable[[Mapping[str, Any]], Reasoner]
 
@@ -23,7 +24,13 @@ def _fusion(options: Mapping[str, Any]) -> Reasoner:
     return Fusion(Setup.read(options))
 
 
-MAKERS: dict[str, Maker] = {"humaniq": _humaniq, "fusion": _fusion}
+def _replay(options: Mapping[str, Any]) -> Reasoner:
+    if options:
+        raise SetupError(f"replay follows demonstrations as they are and takes no option, so not {min(options)!r} either")
+    return Replay()
+
+
+MAKERS: dict[str, Maker] = {"replay": _replay, "humaniq": _humaniq, "fusion": _fusion}
 
 
 def make(name: str, options: Mapping[str, Any] | None = None) -> Reasoner:
