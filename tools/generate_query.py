@@ -45,9 +45,7 @@ def _by_grammar(context: Context, graph: GraphSource, question: str, entities: l
     return Observation(found[0].sparql, {"route": "grammar", "candidates": listed})
 
 
-def _by_model(
-    context: Context, chat: Chat, graph: GraphSource, question: str, entities: list[Entity]
-) -> Observation:
+def _by_model(context: Context, chat: Chat, graph: GraphSource, question: str, entities: list[Entity]) -> Observation:
     """The model's queries that answer; else the grammar's, and why; else the model's that match nothing."""
     written = Written()
     try:

@@ -77,6 +77,8 @@ def _told(answer: Answer) -> str:
     if answer.supported:
         places = ", ".join(f"[{place + 1}]" for place in sorted({quote.place for quote in answer.quotes}))
         return f"Answer: {answer.text} (quoted from {places})"
+    if answer.quotes:
+        return f"Answer with quotations of which not all stand in the text: {answer.text}"
     return f"Answer that no quotation from the text supports: {answer.text}"
 
 

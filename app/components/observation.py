@@ -56,8 +56,14 @@ def _pages(data: View) -> View:
     }
 
 
+def _choices(data: View) -> View:
+    choices = [{"snippet": "", **one, "pointer": f"/choices/{place}"} for place, one in enumerate(data["choices"])]
+    note = f"{data['title']} may mean several things; read the one that is meant."
+    return {"kind": "hits", "hits": choices, "note": note}
+
+
 def _article(data: View) -> View:
-    best = {item["place"] for item in data["best"]}
+    best = {item["place"] for item in (*data["best"], *data.get("quotes", ()))}
     sentences = [
         {"text": text, "place": place, "best": place in best, "pointer": f"/sentences/{place}", "names": _names(text)}
         for place, text in enumerate(data["sentences"])
@@ -72,7 +78,20 @@ def _article(data: View) -> View:
         "best": [sentence for sentence in sentences if sentence["best"]],
         "rest": sentences if len(sentences) > len(best) else [],
         "count": len(sentences),
+        "answer": _answer(data) if data.get("route") == "model" else None,
+        "note": f"Ranked without the language model. {data['why']}" if data.get("why") else None,
     }
+
+
+def _answer(data: View) -> View:
+    """What the language model made of a text, and how far the text bears it out."""
+    told = {"text": data["answer"], "quotes": data["quotes"], "invented": data["invented"]}
+    if data["answer"] is None:
+        return {**told, "sign": "none", "words": "The language model finds no answer in this text."}
+    if data["supported"]:
+        return {**told, "sign": "good", "words": "Every quotation stands in the text."}
+    words = "Not every quotation stands in the text." if data["quotes"] else "No quotation supports this answer."
+    return {**told, "sign": "poor", "words": words}
 
 
 def _names(sentence: str) -> list[tuple[int, int]]:
@@ -101,7 +120,19 @@ def _queries(data: View) -> View:
     return {
         "kind": "queries",
         "candidates": [{**c, "pointer": f"/candidates/{i}"} for i, c in enumerate(data["candidates"])],
+        "note": _route(data),
+        "tried": data.get("tried", []),
     }
+
+
+def _route(data: View) -> str | None:
+    """Who wrote the queries, where a language model was asked."""
+    why = data.get("why")
+    if data.get("route") == "model":
+        return (
+            f"Written by the language model. {why}" if why else "Written by the language model and tried on the graph."
+        )
+    return f"Written by the grammar. {why}" if why else None
 
 
 def _table(data: View) -> View:
@@ -132,6 +163,7 @@ def _cell(cell: View, pointer: str) -> View:
 _VIEWS: dict[str, Callable[[View], View]] = {
     "hits": _hits,
     "pages": _pages,
+    "choices": _choices,
     "sentences": _article,
     "entities": _entities("entities"),
     "labels": _entities("labels"),

@@ -1,3 +1,5 @@
+import pytest
+
 from app.components.observation import MOST_TEXT, view_of
 from tests.app.nouns import step_with
 
@@ -64,3 +66,56 @@ def test_a_foreign_observation_is_its_text_and_a_cut_is_said():
     assert view_of(step_with(None, "plain")) == {"kind": "text", "text": "plain"}
     long = view_of(step_with(None, "x" * (MOST_TEXT + 5)))["text"]
     assert long.endswith("5 more characters; they are kept and exported")
+
+
+def test_what_a_title_may_mean_is_offered_to_be_taken():
+    choices = [{"title": "Mercury (planet)", "description": "planet", "entity": "Q308"}]
+    data = {"title": "Mercury", "entity": None, "choices": choices, "sentences": [], "best": []}
+    view = view_of(step_with(data))
+    assert view["kind"] == "hits"
+    assert view["hits"] == [{**choices[0], "snippet": "", "pointer": "/choices/0"}]
+    assert view["note"].startswith("Mercury may mean several things")
+
+
+READ = {"title": "T", "entity": None, "sentences": ["One.", "Two is here.", "Three."], "best": [{"place": 0}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "supported", "invented", "sign"),
+    [("Two", True, [], "good"), ("Two", False, ["Made up."], "poor"), (None, False, [], "none")],
+)
+def test_an_answer_is_shown_with_its_quotations_and_how_far_they_bear_it_out(
+    answer: str | None,
+    supported: bool,  # noqa: FBT001 - a case
+    invented: list[str],
+    sign: str,
+):
+    quotes = [{"place": 1, "text": "Two is"}] if answer else []
+    told = {"route": "model", "answer": answer, "quotes": quotes, "invented": invented, "supported": supported}
+    view = view_of(step_with({**READ, **told}))
+    assert (view["answer"]["text"], view["answer"]["sign"]) == (answer, sign)
+    assert (view["answer"]["quotes"], view["answer"]["invented"]) == (quotes, invented)
+    assert [sentence["place"] for sentence in view["best"]] == ([0, 1] if answer else [0])
+    assert view["note"] is None
+
+
+def test_without_the_model_nothing_is_said_of_an_answer_and_with_a_failed_one_why():
+    assert view_of(step_with(READ))["answer"] is None
+    view = view_of(step_with({**READ, "route": "ranking", "why": "The server refuses the key."}))
+    assert view["answer"] is None
+    assert view["note"] == "Ranked without the language model. The server refuses the key."
+
+
+@pytest.mark.parametrize(
+    ("told", "note"),
+    [
+        ({"route": "grammar"}, None),
+        ({"route": "model", "tried": []}, "Written by the language model and tried on the graph."),
+        ({"route": "grammar", "why": "It failed.", "tried": [{"sparql": "S"}]}, "Written by the grammar. It failed."),
+        ({"route": "model", "why": "Nothing.", "tried": []}, "Written by the language model. Nothing."),
+    ],
+)
+def test_queries_say_who_wrote_them_where_a_model_was_asked(told: dict[str, object], note: str | None):
+    view = view_of(step_with({"candidates": [{"sparql": "S", "reading": "r", "score": 1.0}], **told}))
+    assert view["note"] == note
+    assert view["tried"] == told.get("tried", [])

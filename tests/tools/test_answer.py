@@ -72,7 +72,8 @@ def test_an_answer_without_words_that_show_it_says_so(
     assert (data["route"], data["supported"]) == ("model", False)
     assert (data["quotes"], data["invented"]) == (kept, invented)
     assert outcome.observation is not None
-    assert "Answer that no quotation from the text" in outcome.observation.text
+    how = "with quotations of which not all stand in the text" if kept else "that no quotation from the text supports"
+    assert f"Answer {how}: {data['answer']}\n" in outcome.observation.text
     assert "[4] Her husband mends nets" in outcome.observation.text
 
 
