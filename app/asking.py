@@ -4,6 +4,7 @@
 of the server (`asks().start`). The trace is what is true: the Ask only knows what the model says at the moment.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -21,12 +22,18 @@ from db.models import Run, Step, Trace
 from db.record import TraceRecord
 from db.runs import Ended
 from fewshot_library.selection import SelectionError
+from reasoners.conversation import Conversation
 from reasoners.keepers import InStore
 from reasoners.limits import Limits
-from reasoners.reasoner import Task
+from reasoners.pipeline import stage
+from reasoners.prompting import Prompting
+from reasoners.react import ReAct
+from reasoners.reasoner import ReasonerError, Task
 from reasoners.registry import UnknownReasoner
 from reasoners.run import Reins, run
-from reasoners.setup import SetupError
+from reasoners.setup import Setup, SetupError
+from reasoners.sources import limited
+from tools.chat import Message
 from tools.tool_error import ToolError
 from worlds.folder import WorldError
 from worlds.open import about_world
@@ -34,7 +41,7 @@ from worlds.source import SourceError
 
 ASK = "ask"
 """The name of such a run."""
-FAILURES = (SelectionError, SetupError, UnknownReasoner, StoreError, ToolError, WorldError, SourceError)
+FAILURES = (ReasonerError, SelectionError, SetupError, UnknownReasoner, StoreError, ToolError, WorldError, SourceError)
 """What may keep a question from being asked at all; each is one sentence."""
 
 
@@ -75,6 +82,7 @@ class Ask:
         """What it does before the first step; "" from then on."""
         self.said = ""
         """What the model has said since the last step."""
+        self._began = time.monotonic()
         self.on_step = on_step
         """Hears of each step when it is begun and when it is completed."""
         self._reins = replace(reins, hear=self._hear)
@@ -82,6 +90,11 @@ class Ask:
     def stop(self) -> None:
         """Have it end at once."""
         self._reins.stop.set()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was begun or went on."""
+        return time.monotonic() - self._began
 
     @property
     def stopping(self) -> bool:
@@ -205,6 +218,18 @@ def _task_of(record: TraceRecord, demonstrations: list[UUID]) -> Task:
     with database().read() as session:
         shown = list(reading.traces(session, demonstrations))
     return Task(record.question.text, context, registry().offered(context.world, record.project.tools), shown)
+
+
+def prompt_of(record: TraceRecord, position: int) -> list[Message]:
+    """The exact prompt that was sent for the step at that position, written once more from the record."""
+    told = record.trace.configuration
+    way = Way.from_json(told["way"])
+    setup = Setup.read(way.options)
+    task = limited(_task_of(record, [UUID(each["id"]) for each in told.get("demonstrations", ())]), setup.sources)
+    as_text = "text" in (setup.form, told.get("form"))
+    steps = record.steps[: position - 1]
+    now = stage(setup.pipeline, task.tools, steps)
+    return Prompting(ReAct() if as_text else Conversation(), task, setup).messages(steps, now.tools, now.cue)
 
 
 class Asks:

@@ -1,7 +1,8 @@
 """The trace so far, drawn as a lab notebook; what a person does in it comes back as one act."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -25,9 +26,18 @@ HINT = (
 
 
 def show_trace(
-    record: TraceRecord, *, editable: bool, forkable: bool, on_act: Callable[[Act], None] | None = None
+    record: TraceRecord,
+    *,
+    editable: bool,
+    forkable: bool,
+    on_act: Callable[[Act], None] | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Draw the record; acts (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again."""
+    """Draw the record; acts (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again.
+
+    `more` replaces or joins what the notebook is told: of a run it may be rated ("ratable"), mended by the acts fix and
+    rerun ("mendable"), begin with its "conclusion", have its last step "running".
+    """
     key = f"notebook_{record.trace.id.hex}"
 
     def deliver() -> None:
@@ -43,7 +53,7 @@ def show_trace(
         js=asset("notebook.js"),
     )
     data = notebook_data(record, editable=editable, forkable=forkable) | {"focus": _step_in_focus(record.trace.id)}
-    draw(data=data, key=key, on_act_change=deliver)
+    draw(data={**data, **more}, key=key, on_act_change=deliver)
 
 
 def _step_in_focus(trace_id: UUID) -> int | None:
@@ -98,7 +108,7 @@ def _step(step: Step, edits: int) -> dict[str, Any]:
 
 
 def _state(step: Step) -> str:
-    if step.tool is None:
+    if step.tool is None and step.error is None:
         return "thought"
     return "done" if step.finished_at else "interrupted"
 

@@ -23,7 +23,15 @@ def usage_details(usage: Mapping[str, Used]) -> list[str]:
 
 def trace_spent(steps: Iterable[Step]) -> str:
     """What all steps took in all of a model; "" where none was called."""
-    used = [part for step in steps for part in step.usage.values()]
+    return _told([part for step in steps for part in step.usage.values()])
+
+
+def spent_in_all(used: Used) -> str:
+    """What a run took in all of a model, the calls after its last step too; "" where none was called."""
+    return _told([used] if used else [])
+
+
+def _told(used: list[Used]) -> str:
     calls = sum(part.get("calls") or 0 for part in used)
     return " · ".join([counted(calls, "model call"), *_in_all(used)]) if used else ""
 

@@ -9,6 +9,7 @@ st.set_page_config(page_title="Showhow", page_icon=str(STATIC / "icon.svg"), lay
 dress()
 person = who()
 pages = [st.Page("annotate.py", title="Annotate", icon=":material/edit_note:", default=True)]
+pages.append(st.Page("ask.py", title="Ask", icon=":material/forum:"))
 if {"reviewer", "admin"} & set(person.roles):
     pages.append(st.Page("review.py", title="Review", icon=":material/rule:"))
 pages.append(st.Page("library.py", title="Library", icon=":material/auto_stories:"))

@@ -35,6 +35,13 @@ function drawer(data, act) {
     return node;
   };
 
+  // What the language model answers from a text, with its quotations and whether they stand there.
+  const answer = (step, a) => el("div", { className: "found " + a.sign },
+    a.text && el("p", {}, value(step, a.text, "title", { pointer: "/answer" }, true)),
+    a.quotes.map((q, i) => el("blockquote", {}, el("span", { className: "place", title: "sentence" }, String(q.place + 1)), value(step, q.text, "title", { pointer: `/quotes/${i}/text` }))),
+    a.invented.map((words) => el("p", { className: "note" }, `Quoted, but not in the text: ${words}`)),
+    el("p", { className: "verdict" }, a.words));
+
   const views = {
     hits: (step, v) => [
       v.note && el("p", { className: "note" }, v.note),
@@ -54,6 +61,8 @@ function drawer(data, act) {
     ],
     article: (step, v) => [
       el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.redirected && el("span", { className: "description" }, ` redirected from ${v.redirected}`), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
+      v.note && el("p", { className: "note" }, v.note),
+      v.answer && answer(step, v.answer),
       v.best.map((s) => el("p", { className: "sentence" }, el("span", { className: "place", title: "sentence" }, String(s.place + 1)), el("mark", {}, sentence(step, s)))),
       v.rest.length ? el("details", {}, el("summary", {}, `The whole ${v.address ? "page" : "article"}, ${v.count} sentences`),
         el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
@@ -62,12 +71,13 @@ function drawer(data, act) {
     entities: (step, v) => el("ul", { className: "hits" }, v.entities.map((e) => el("li", {},
       value(step, e.label, "title", { pointer: e.pointer + "/label" }, true), " ",
       value(step, e.id, "entity", { pointer: e.pointer + "/id" }), e.description && el("span", { className: "description" }, " – " + e.description)))),
-    queries: (step, v) => v.candidates.map((c, i) => {
+    queries: (step, v) => [v.note && el("p", { className: "note" }, v.note), v.candidates.map((c, i) => {
       const body = [el("div", {}, el("strong", {}, c.reading), " ", data.editable ? el("button", {
         className: "act", type: "button", onclick: () => act({ kind: "pick", step: step.position, value: c.sparql, value_kind: "query", pointer: c.pointer + "/sparql" }),
       }, "use this query") : null), el("pre", {}, c.sparql)];
       return i === 0 ? el("div", {}, body) : el("details", {}, el("summary", {}, c.reading), body);
-    }),
+    }), v.tried.length ? el("details", {}, el("summary", {}, `Queries of the language model that do not answer: ${v.tried.length}`),
+      v.tried.map((t) => el("div", {}, el("pre", {}, t.sparql), el("p", { className: "note" }, t.trouble)))) : null],
     table: (step, v) => [
       v.rows.length ? el("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "query result" }, el("table", {},
         el("thead", {}, el("tr", {}, v.columns.map((c) => el("th", { scope: "col" }, c)))),
@@ -87,7 +97,7 @@ function drawer(data, act) {
   };
 
   const observation = (step) => {
-    if (step.state === "interrupted") return el("div", { className: "observation interrupted" }, "This step was started but not finished: the program ended while the tool ran. Run it again or undo it.");
+    if (step.state === "interrupted") return el("div", { className: "observation interrupted" }, data.interrupted ?? "This step was started but not finished: the program ended while the tool ran. Run it again or undo it.");
     if (step.state === "running") return el("div", { className: "observation" }, "Running …");
     if (step.state === "thought") return null;
     if (step.error) return el("div", { className: "observation error", role: "note" }, step.error);
@@ -98,7 +108,7 @@ function drawer(data, act) {
     const set = el("fieldset", { className: "stars" }, el("legend", { className: "sr" }, `Rating of step ${step.position}`));
     for (let n = 1; n <= 5; n += 1) {
       set.append(el("button", {
-        type: "button", className: n <= (step.rating ?? 0) ? "on" : "", disabled: !data.editable, ariaPressed: String(n === step.rating), title: `${n} of 5: ${data.scale[n - 1]}`,
+        type: "button", className: n <= (step.rating ?? 0) ? "on" : "", disabled: !(data.editable || data.ratable), ariaPressed: String(n === step.rating), title: `${n} of 5: ${data.scale[n - 1]}`,
         ariaLabel: `Rate step ${step.position}: ${n} of 5`, onclick: () => act({ kind: "rate", step: step.position, rating: n }),
       }, n <= (step.rating ?? 0) ? "★" : "☆"));
     }
@@ -122,9 +132,35 @@ function drawer(data, act) {
         s.edits ? el("span", { title: "What was replaced is kept." }, s.edits) : null,
         data.editable ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "edit", step: s.position }) }, "Edit thought") : null,
         data.editable && s.tool && last ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "again", step: s.position }) }, "Run again") : null,
+        data.mendable ? [
+          el("button", { className: "act", type: "button", title: "Do this step yourself; the steps before it are kept", onclick: () => act({ kind: "fix", step: s.position }) }, "Fix this"),
+          el("button", { className: "act", type: "button", title: "Have it answered again from this step on; the steps before it are kept", onclick: () => act({ kind: "rerun", step: s.position }) }, "Ask again from here"),
+        ] : null,
         data.forkable ? el("button", { className: "act", type: "button", title: "Start a new draft that keeps the steps up to this one", onclick: () => act({ kind: "fork", step: s.position }) }, "Fork here") : null)));
 
-  return { step };
+  // The answer, its marks of steps leading to them.
+  const toStep = (number, text) => el("button", {
+    className: "act", type: "button", title: `Show step ${number}`,
+    onclick: (event) => event.target.getRootNode().querySelector(`#step-${number}`)?.scrollIntoView({ block: "center", behavior: "smooth" }),
+  }, text);
+  const linked = (text, links) => {
+    const characters = Array.from(text), nodes = [];
+    let at = 0;
+    for (const { step, start, end } of links) {
+      nodes.push(characters.slice(at, start).join(""), toStep(step, characters.slice(start, end).join("")));
+      at = end;
+    }
+    return [...nodes, characters.slice(at).join("")];
+  };
+  const conclusion = (c) => el("section", { className: "conclusion", ariaLabel: "Answer" },
+    el("p", { className: "answer" }, c.answer),
+    c.response && el("p", { className: "response" }, linked(c.response, c.links)),
+    c.agreement && el("p", { className: "agreement " + c.agreement.sign }, c.agreement.words),
+    c.sources.length ? el("dl", {}, c.sources.map((a) => [el("dt", {}, a.name), el("dd", {}, a.value)])) : null,
+    c.evidence.length ? el("p", { className: "meta" }, "Seen in ", c.evidence.map((n) => toStep(n, `step ${n}`))) : null,
+    c.note && el("p", { className: "note" }, c.note));
+
+  return { step, conclusion };
 }
 
 // A name that no chip offers: text selected inside one sentence can be taken as well, with its place.
@@ -158,6 +194,7 @@ export default function (component) {
   const opened = new Set([...host.querySelectorAll("details[open]")].map((d) => d.closest("li")?.id + d.querySelector("summary")?.textContent));
   const list = el("ol", { ariaLabel: "The trace so far" }, data.steps.map((s, i) => draw.step(s, i === data.steps.length - 1)));
   host.replaceChildren(data.steps.length ? list : el("p", { className: "empty" }, data.hint));
+  if (data.conclusion) host.prepend(draw.conclusion(data.conclusion));
   if (data.answers.length) {
     host.append(el("dl", { className: "answers", ariaLabel: "Answers" }, data.answers.map((a) => [el("dt", {}, a.name), el("dd", {}, a.value)])));
   }

@@ -1,0 +1,96 @@
+"""What lies behind a run: which demonstrations it was given and why each, the exact prompt, the configuration."""
+
+from uuid import UUID
+
+import streamlit as st
+
+from app.asking import FAILURES, prompt_of
+from app.components.demonstrations import open_demonstration
+from app.components.pick_reasons import reasons
+from app.components.plain import plain
+from app.libraries import open_library
+from app.resources import settings
+from app.solving import REPLAY, Way
+from db.record import TraceRecord
+
+TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
+LOOKS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
+MOST = 3
+"""Of the demonstrations that replay may follow, those that are explained besides the one that it followed."""
+
+
+def choose_look(record: TraceRecord) -> str:
+    """Which side of the run is looked at; the address says it."""
+    looks = [look for look in LOOKS if look != PROMPT or record.trace.reasoner != REPLAY]
+    if st.query_params.get("look") not in looks:
+        st.query_params.pop("look", None)
+    chosen = st.segmented_control(
+        "Look", looks, default=TRACE, key="look", label_visibility="collapsed", required=True, bind="query-params"
+    )
+    return str(chosen)
+
+
+def show_look(look: str, record: TraceRecord) -> None:
+    """The chosen side, if it is not the trace itself."""
+    try:
+        if look == DEMONSTRATIONS:
+            _demonstrations(record)
+        elif look == PROMPT:
+            _prompt(record)
+        else:
+            st.json(record.trace.configuration | {"encoder": settings().encoder}, expanded=2)
+    except FAILURES as refused:
+        st.error(plain(str(refused)))
+
+
+def _demonstrations(record: TraceRecord) -> None:
+    told = record.trace.configuration
+    given = {each["id"] for each in told.get("demonstrations", ())}
+    way = Way.from_json(told["way"])
+    if not given or way.library is None:
+        st.info("No demonstration was given: there was none to choose, or none was wanted.")
+        return
+    with st.spinner("Choosing as it was chosen then …"):
+        opened = open_library(way.library)[1]
+        chosen = opened.choose(record.question.text, way.wish(), leave_out_itself=True)
+    followed = str(told.get("followed") or "")
+    shown = [
+        place
+        for place, each in enumerate(chosen.demonstrations)
+        if str(each.trace_id) in given and (way.reasoner != REPLAY or place < MOST or str(each.trace_id) == followed)
+    ]
+    st.caption(
+        f"{len(given)} of the library {plain(way.library)}, "
+        + ("the most alike first; the first that fits is followed." if way.reasoner == REPLAY else "in this order.")
+    )
+    with st.container(horizontal=True, gap="small", key="picks"):
+        for place in shown:
+            each = chosen.demonstrations[place]
+            with st.container(border=True, width=330, gap="small", key=f"pick_{place + 1}"):
+                if str(each.trace_id) == followed:
+                    st.markdown(":material/check: This one was followed.")
+                if st.button(
+                    f"**{place + 1}** {plain(each.question)}",
+                    key=f"open_pick_{place}",
+                    type="tertiary",
+                    help="Open the demonstration",
+                ):
+                    open_demonstration(UUID(str(each.trace_id)))
+                st.html(reasons(chosen, opened, place))
+
+
+def _prompt(record: TraceRecord) -> None:
+    last = len(record.steps) + 1
+    position = last
+    if last > 1:
+        position = st.number_input("As it was sent for step", 1, last, last, key="prompt_step", width=200)
+    messages = prompt_of(record, int(position))
+    st.caption(
+        f"{len(messages)} messages, {sum(len(message.text) for message in messages):,} characters"
+        + ("; the last request of the run." if position == last else ".")
+    )
+    for place, message in enumerate(messages):
+        with st.expander(message.role, expanded=place in (0, len(messages) - 1)):
+            st.code(message.text or " ", language=None, wrap_lines=True)
+            for call in message.calls:
+                st.code(f"{call.name}({call.arguments})", language=None, wrap_lines=True)
