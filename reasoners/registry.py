@@ -26,7 +26,7 @@ def _fusion(options: Mapping[str, Any]) -> Reasoner:
 
 def _replay(options: Mapping[str, Any]) -> Reasoner:
     if options:
-        raise SetupError(f"replay follows demonstrations as they are and takes no option, so not {min(options)!r} either")
+        raise SetupError(f"replay follows demonstrations as they are and has no option {min(options)!r}")
     return Replay()
 
 

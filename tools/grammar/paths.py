@@ -11,6 +11,7 @@ _SHORT = re.compile(r"[QPL][1-9][0-9]*")
 MALE = ("male", "man", "boy", "trans man")
 FEMALE = ("female", "woman", "girl", "trans woman")
 LONG = 5
+_MONTHS = "january february march april may june july august september october november december".split()
 Lines = tuple[str, ...]
 
 
@@ -70,6 +71,16 @@ def predicate(relation: str) -> str:
     return f"wdt:{relation}" if _SHORT.fullmatch(relation) else entity_term(relation)
 
 
+def written_day(text: str) -> str | None:
+    """A day in words, 16 October 1943, as graphs write it: 1943-10-16; None for anything else."""
+    day, month, year, *more = [*text.lower().replace(",", "").split(), "", "", ""]
+    if month.isdecimal():
+        day, month = month, day
+    if any(more) or not (day.isdecimal() and year.isdecimal()) or month not in _MONTHS:
+        return None
+    return f"{int(year):04}-{_MONTHS.index(month) + 1:02}-{int(day):02}"
+
+
 def literal(text: str) -> str:
     """A text as a literal of SPARQL, with everything escaped that could end it."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -124,6 +135,8 @@ class Writer:
     def called(self, node: str, names: tuple[str, ...], value: str) -> Lines:
         """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
         wanted = ", ".join(literal(name.lower()) for name in names)
+        if value == "date" and (day := written_day(names[0])):
+            return (f"FILTER(STRSTARTS(STR({node}), {literal(day)}))",)
         if value != "entity":
             return (f"FILTER(LCASE(STR({node})) IN ({wanted}))",)
         label = self.variable("label")
