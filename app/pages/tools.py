@@ -5,7 +5,10 @@ from json import dumps
 
 import streamlit as st
 
+from app.components.choose_tools import choose_tools
 from app.components.chrome import keys_door
+from app.components.plain import plain
+from app.components.queue import choose_project, current_project
 from app.components.tool_worth import show_tool, show_tools, show_worst
 from app.components.views import choose_view
 from app.components.who import choose_who, who
@@ -17,8 +20,8 @@ from db.projects import projects
 from db.tool_calls import Scope
 from db.tool_report import ToolReport
 
-KEYS = {"Alt+1": "What the tools are worth", "?": "This sheet"}
-VIEWS = {"worth": "What they are worth"}
+KEYS = {"Alt+1, Alt+2": "Choose the view", "?": "This sheet"}
+VIEWS = {"worth": "What they are worth", "offered": "Offered"}
 EMPTY = (
     "No tool has been called yet. As soon as a step is recorded on the Annotate page, or a model answers a question, "
     "its tool appears here: how often it was called and failed, how long it took, and how its observations were rated."
@@ -76,10 +79,25 @@ def _take_along(report: ToolReport, scope: Scope) -> None:
     st.download_button("All as JSON", told, "tools.json", "application/json", key="json", type="tertiary")
 
 
+def show_offer() -> None:
+    """Which tools the chosen project offers."""
+    project = current_project()
+    if project is None:
+        st.info("There is no project yet; `showhow setup` prepares one.")
+        return
+    choose_project()
+    if notice := st.session_state.pop("notice", None):
+        st.error(notice)
+    st.caption(f"What people and models may use for the questions of {plain(project.name)}.")
+    choose_tools(project)
+
+
 person = who()
 masthead(person)
-choose_view("Tools", VIEWS)
-show_report(ask_scope())
+if choose_view("Tools", VIEWS) == "offered":
+    show_offer()
+else:
+    show_report(ask_scope())
 if (rated := st.session_state.pop("open_step", None)) is not None:
     st.session_state.pop("step_in_focus", None)
     place = {"project": rated.project, "trace": str(rated.trace_id), "step": str(rated.position)}

@@ -1,0 +1,94 @@
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.annotator import Annotator
+from tests.browser.librarian import Librarian
+from tests.browser.server import Showhow
+
+pytestmark = pytest.mark.xdist_group("browser")
+PROJECT = "Hostile"
+
+
+class Mechanic(Librarian):
+    """A person with a browser on the Tools page."""
+
+    def look(self, library: str = "", **place: str) -> None:
+        del library  # this page has none
+        self.page.goto(f"{self._url}/tools?{urlencode({'you': self._name, **place})}")
+        self.page.wait_for_selector(".st-key-masthead")
+        self.page.wait_for_load_state("networkidle")
+        self.settle()
+
+
+def report(real: Showhow, *words: str) -> dict:
+    told: dict = json.loads(real.run("tools", "report", *words, "--json"))
+    return told
+
+
+def record(page: Page, real: Showhow) -> None:
+    """Two calls, one of which fails, both rated low."""
+    max_ = Annotator(page, real.url, "max", PROJECT)
+    max_.thought.fill("Is there anything?")
+    max_.choose("Alt+1")
+    max_.fill("query", "an article about nothing")
+    max_.run()
+    max_.rate(2)
+    max_.thought.fill("Read <b>it</b>.")
+    max_.choose("Alt+2")
+    max_.fill("title", "No such article")
+    max_.fill("question", "What is it?")
+    expect(max_.run()).to_contain_text("There is no article titled")
+    max_.rate(1)
+
+
+def test_what_was_recorded_is_counted_and_a_link_leads_to_its_step(page: Page, real: Showhow):
+    record(page, real)
+    max_ = Mechanic(page, real.url, "max")
+    max_.look()
+    max_.take("Project", PROJECT)
+    assert f"of_project={PROJECT}" in page.url
+    told = report(real, "--project", PROJECT)
+    rows = {row[0]: row for row in max_.rows("What the tools are worth")}
+    assert {name: row[1] for name, row in rows.items()} == {t["tool"]: f"{t['calls']:,}" for t in told["tools"]}
+    (read,) = [each for each in told["tools"] if each["tool"] == "read"]
+    assert read["failures"]["not found"] >= 1
+    assert rows["read"][2].startswith(f"{read['failed']} (")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="All as CSV").click()
+    lines = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
+    assert {each["tool"]: each["not found"] for each in lines}["read"] == str(read["failures"]["not found"])
+    # One tool by a click on its name; a reload keeps it.
+    max_.click("read")
+    expect(page.get_by_role("heading", name="read", exact=True)).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("region", name="Failures")).to_contain_text("not found")
+    max_.settle()
+    worst = [w for w in report(real, "--project", PROJECT, "--tool", "read")["worst"] if w["rating"] < 5]
+    shown = max_.rows("Observations rated worst")
+    assert [(row[0].count("★"), row[1]) for row in shown] == [(each["rating"], "read") for each in worst]
+    assert page.get_by_text("Read <b>it</b>.").first.is_visible()
+    # The link leads to the trace with its step in view and marked.
+    page.get_by_role("region", name="Observations rated worst").get_by_role("button").first.click()
+    marked = page.locator("li.step.focus")
+    expect(marked).to_be_in_viewport()
+    expect(marked.locator(".number")).to_have_text(str(worst[0]["position"]))
+    expect(marked.locator(".stars button.on")).to_have_count(worst[0]["rating"])
+    assert worst[0]["trace_id"] in page.url
+
+
+def test_filters_that_nothing_fits_say_so(page: Page, real: Showhow):
+    Mechanic(page, real.url, "max").look(since=f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%d}")
+    expect(page.get_by_text("No call fits these filters")).to_be_visible()
+
+
+def test_the_second_view_has_what_a_project_offers(page: Page, real: Showhow):
+    olga = Mechanic(page, real.url, "olga")
+    olga.look()
+    olga.press("Alt+2")
+    expect(page.get_by_text("What people and models may use")).to_be_visible()
+    assert "view=offered" in page.url
