@@ -108,4 +108,4 @@ def plain(text: str) -> str:
 
 def listed(texts: list[str]) -> str:
     """A, B and C."""
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1]))) if texts else "nobody and nothing"
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1]))) if texts else "Nothing"

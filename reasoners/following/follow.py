@@ -56,7 +56,8 @@ class Follower:
 
     def own_words(self, question: str) -> Steps:
         """The answer by asking with the question's own words of the one that it speaks of, as a demonstration does."""
-        spans = [around(question, *match.span()) for match in NAME.finditer(question) if match.start() > 0]
+        begun = question.index(" ") if " " in question else 0
+        spans = [around(question, *match.span()) for match in NAME.finditer(question, begun)]
         phrase = parse(question[slice(*spans[0])]) if len(spans) == 1 else None
         if phrase is None or not self._lessons.own_words:
             raise Broken("its wording is that of no demonstration")

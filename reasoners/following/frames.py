@@ -260,6 +260,8 @@ def fit(frame: Frame, question: str, wordings: Wordings) -> Fit | None:
     phrases = tuple(parse(t) if hole.kind == "things" else None for hole, t in zip(frame.holes, filled, strict=True))
     if any(hole.kind == "things" and not phrase for hole, phrase in zip(frame.holes, phrases, strict=True)):
         return None
+    if any(hole.kind == "value" and words_of_order(text) for hole, text in zip(frame.holes, filled, strict=True)):
+        return None
     asks = _asks(frame, match, filled, wordings)
     if asks is None:
         return None

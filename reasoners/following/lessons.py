@@ -84,6 +84,11 @@ class Lessons:
         explained = self._explained.get(beginning) or set().union(*(self._explained[word] for word in asked))
         return asked <= read and read <= asked | explained
 
+    @property
+    def asked_of_graph(self) -> list[str]:
+        """What demonstrations have asked by written queries, in their order."""
+        return list(self._readings)
+
     def thought(self, tool: str, template: str, asked: str, subject: str) -> str:
         """What a demonstration thinks before such a call, about what is asked here."""
         forms = self._thoughts[tool]

@@ -62,11 +62,11 @@ class Lookups:
                 continue
             more = yield from self._ways[source](self, template, thing, asked)
             found = _merged(found, more)
-            if source == GRAPH and found and self._spread is None:
-                yield from self._compare(template, thing, asked, found[0])
+            if source == GRAPH and self._spread is False and (found or not self._unclear):
+                break
         if not found and self._unclear:
             raise Broken(self._unclear[0])
-        self._walk.note(f"{asked} {listed([thing.text for thing in found]).capitalize() if not found else listed([thing.text for thing in found])}.")
+        self._walk.note(f"{asked} {listed([thing.text for thing in found])}.")
         return found
 
     def having(self, fact: str, value: str) -> Steps:
@@ -82,15 +82,25 @@ class Lookups:
             for template in (shown_ways.templates if shown_ways else ())[:1]:
                 more = yield from self._on_pages(template, Thing(value), template.replace(BLANK, value))
                 found = _merged(found, more)
+        if not found:
+            raise Broken(f"nobody is found whose {fact} is {value}")
+        self._walk.note(f"Whose {fact} is {value}? {listed([thing.text for thing in found])}.")
         return found
 
     def _wanted(self, template: str, source: str) -> bool:
         """Whether another source is asked although one has answered: for people, who may be told in parts."""
         return bool(self._spread) and source != WEB and template.startswith("Who ")
 
-    def _compare(self, template: str, thing: Thing, asked: str, value: Thing) -> Steps:
-        """Whether the article says what the graph does: if not, the facts are spread over the sources."""
+    def _compare(self, template: str, thing: Thing, asked: str, found: Sequence[Thing]) -> Steps:
+        """Whether the article says what the graph does: if not, the facts are spread over the sources.
+
+        Where nothing is found, or what no article says in a word, other questions about the same tell it.
+        """
         if TEXT not in self._lessons.sources or "read" not in self._walk.tools:
+            self._spread = False
+            return
+        if not found:
+            yield from self._probe(thing, template)
             return
         thought = self._lessons.thought("read", template, asked, thing.text)
         try:
@@ -98,8 +108,19 @@ class Lookups:
         except NotCalled:
             return
         text = " ".join(read["sentences"])
-        day = as_day(value.text)
-        self._spread = not any(each in text for each in (value.text, _bare(value.text), spoken(day) if day else value.text))
+        self._spread = not all(any(way in text for way in _ways_to_write(each.text)) for each in found)
+
+    def _probe(self, thing: Thing, asked_already: str) -> Steps:
+        """Compare the sources by something else that demonstrations ask the graph for."""
+        for template in self._lessons.asked_of_graph:
+            if template != asked_already and self._spread is None:
+                self._spread = True  # until it is told otherwise, and so that the probe is not probed
+                asked = template.replace(BLANK, thing.text)
+                found = yield from self._by_query(template, thing, asked)
+                self._spread = None
+                if found:
+                    yield from self._compare(template, thing, asked, found)
+                    return
 
     def _by_query(self, template: str, thing: Thing, asked: str) -> Steps:
         """By a query that a tool writes, if it is read as what is asked."""
@@ -122,21 +143,23 @@ class Lookups:
             self._unclear.append(f"the facts are spread over sources, and no demonstration takes {asked!r} apart")
             return []
         thought = f"It is read as: {candidate['reading']}. That is what I ask."
-        return (yield from self._rows(thought, candidate["sparql"]))
+        found = yield from self._rows(thought, candidate["sparql"])
+        if self._spread is None:
+            yield from self._compare(template, thing, asked, found if not _ON_THE_WAY.search(candidate["sparql"]) else [])
+        return found
 
     def _by_typed(self, fact: str, value: str) -> Steps:
         """By the query that a demonstration typed for the fact, else by one that is written and read as what is asked."""
         ways = self._lessons.backward.get(fact)
-        if not (ways and ways.queries) and as_day(value):
+        thing = None if as_day(value) else (yield from self._valued(fact, value))
+        if thing is None and not as_day(value):
             return []
-        thing = yield from self._valued(fact, value)
-        if thing is None:
-            return []
-        if ways and ways.queries:
+        if ways and ways.queries and thing:
             asked = ways.templates[0].replace(BLANK, value) if ways.templates else f"Whose {fact} is {value}?"
             return (yield from self._rows(asked, ways.queries[0].replace(BLANK, str(thing.id))))
         asked = f"Who is the person whose {fact} is {value}?"
-        written = yield from self._walk.call(asked, "generateQuery", question=asked, entity_ids=[str(thing.id)])
+        ids = [str(thing.id)] if thing else []
+        written = yield from self._walk.call(asked, "generateQuery", question=asked, entity_ids=ids)
         for candidate in written["candidates"]:
             if plain(candidate["reading"]) == plain(f"those whose {fact} is {value}"):
                 return (yield from self._rows(asked, candidate["sparql"]))
@@ -230,6 +253,12 @@ def _relation(template: str) -> str:
 
 def _bare(name: str) -> str:
     return name.partition(" (")[0]
+
+
+def _ways_to_write(text: str) -> tuple[str, ...]:
+    """A value as graphs and as articles write it."""
+    day = as_day(text)
+    return (text, _bare(text), spoken(day)) if day else (text, _bare(text))
 
 
 def _merged(known: Iterable[Thing], more: Iterable[Thing]) -> list[Thing]:
