@@ -15,6 +15,7 @@ from worlds.live.access import Access, Policy
 from worlds.live.answers import Answers
 from worlds.live.gate import gate_of
 from worlds.live.request import Answer, BadStatus, Busy, NoAnswer, Request, host_of, named
+from worlds.live.turns import Turns
 from worlds.live.wire import Broken, Late, exchange
 from worlds.source import SourceTimeout, SourceUnavailable
 
@@ -44,21 +45,28 @@ class Door:
         self._policy = policy
         self._answers = answers
         self._access = access
+        self._turns = Turns()
         words = {word for _, value in policy.headers for word in (value, *value.split()) if len(word) >= _SHORTEST_KEY}
         self._secrets = sorted(words, key=len, reverse=True)
 
     def send(self, request: Request) -> Answer:
         """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
         key = request.key
-        recorded = self._answers.latest(key, self._access.as_of)
-        if recorded is not None and self._still_good(recorded):
+        if (recorded := self._recorded(key)) is not None:
             return recorded
         if not self._access.live:
             raise SourceUnavailable(self._not_recorded(request))
         own = {"User-Agent": self._access.user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
-        answer = self._asked(request, {**request.headers, **own})
-        self._answers.record(key, answer)
-        return answer
+        call = _Call(min(time.monotonic() + self._policy.seconds, _ENDS.get()))
+        try:
+            with self._turns.taken(key, call.ends):
+                if (recorded := self._recorded(key)) is not None:
+                    return recorded
+                answer = self._asked(request, {**request.headers, **own}, call)
+                self._answers.record(key, answer)
+                return answer
+        except Late as late:
+            raise SourceTimeout(self._too_late(request, call)) from late
 
     @contextmanager
     def one_call(self) -> Iterator[None]:
@@ -70,8 +78,11 @@ class Door:
         finally:
             _ENDS.reset(token)
 
-    def _still_good(self, recorded: Answer) -> bool:
-        return not self._access.live or datetime.now(UTC) - recorded.moment < self._policy.keep
+    def _recorded(self, key: str) -> Answer | None:
+        """The recorded answer; while hosts may be asked, only one that is not too old."""
+        found = self._answers.latest(key, self._access.as_of)
+        fresh = found is not None and datetime.now(UTC) - found.moment < self._policy.keep
+        return found if fresh or not self._access.live else None
 
     def _not_recorded(self, request: Request) -> str:
         host = host_of(request.url)
@@ -80,9 +91,8 @@ class Door:
             return f"{host} had not been asked this by {then}, so nothing is known of what it would have answered."
         return f"{host} has not been asked this before, and Showhow is offline; ask it once while connected."
 
-    def _asked(self, request: Request, headers: dict[str, str]) -> Answer:
+    def _asked(self, request: Request, headers: dict[str, str], call: _Call) -> Answer:
         """Ask until there is an answer, no attempt is left, or the time is over."""
-        call = _Call(min(time.monotonic() + self._policy.seconds, _ENDS.get()))
         trouble = ""
         for attempt in range(self._policy.attempts):
             wait = _FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (spreads callers, guards nothing)
@@ -96,8 +106,6 @@ class Door:
                 trouble = f"could not be reached ({self._hushed(str(broken))})"
             except Busy as busy:
                 trouble = f"had no time ({busy})"
-            except Late as late:
-                raise SourceTimeout(self._too_late(request, call)) from late
             if attempt + 1 == self._policy.attempts or time.monotonic() + wait > call.ends:
                 break
             time.sleep(wait)

@@ -62,13 +62,10 @@ class MediaWikiText:
         found = str(parsed["title"])
         page = read_page(str(parsed["text"]), self._language)
         told: Mapping[str, Any] = parsed.get("properties") or {}
-        item = told.get("wikibase_item")
-        if item is None or "disambiguation" not in told:
-            known = self._api.properties([found]).get(found)
-            item = item or (known.item if known else None)
-            lists_names = page.lists_names or (known.choices if known else False)
-        else:
-            lists_names = True
+        # What no extension works out while a page is rendered, only the table of properties knows.
+        known = self._api.properties([found]).get(found) if "wikibase_item" not in told else None
+        lists_names = page.lists_names or "disambiguation" in told or bool(known and known.choices)
+        item = known.item if known else told.get("wikibase_item")
         if lists_names and page.choices:
             raise Ambiguous(found, self._choices(page))
         redirected = next((str(step["from"]) for step in parsed.get("redirects", [])), None)

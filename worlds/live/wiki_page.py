@@ -13,7 +13,8 @@ _LEFT_OUT = ", ".join(
     "style script noscript template link meta audio video figure sup.reference ol.references .reflist .gallery .thumb "
     ".mw-editsection .mw-references-wrap .mw-cite-backlink .mw-empty-elt .mw-jump-link .error .noprint .toc #toc "
     ".navbox .vertical-navbox .navbox-styles .sidebar .metadata .ambox .hatnote .portalbox .sistersitebox .catlinks "
-    ".authority-control .visually-hidden .sr-only .mwe-math-fallback-image-inline .mwe-math-fallback-image-display "
+    ".authority-control .portal-bar .side-box .shortdescription #coordinates .geo-nondefault "
+    ".mw-indicators .visually-hidden .sr-only .mwe-math-fallback-image-inline .mwe-math-fallback-image-display "
     "[hidden] [aria-hidden=true] [role=navigation]".split()
 )
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)

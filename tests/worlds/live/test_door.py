@@ -201,6 +201,15 @@ def test_twenty_annotators_do_not_wait_for_each_other_where_the_policy_lets_them
         assert all(each.result().status == 200 for each in sent)
 
 
+def test_what_many_ask_at_the_same_moment_is_asked_once(server: Moody, door: Callable[..., Door]):
+    server.will(says({"a": 1}, seconds=0.5))
+    shared = door()
+    with ThreadPoolExecutor(10) as threads:
+        sent = [threads.submit(shared.send, Request(f"{server.url}/same")) for _ in range(10)]
+        assert {each.result().body for each in sent} == {b'{"a": 1}'}
+    assert len(server.asked) == 1
+
+
 def test_waiting_in_vain_for_a_place_is_told(server: Moody, door: Callable[..., Door]):
     free = threading.Event()
     server.will(lambda handler: (free.wait(60), says({"a": 1})(handler))[1])
