@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from app.libraries import freeze_these
@@ -35,24 +34,25 @@ def failures(run: Run) -> list[Failure]:
     with database().read() as session:
         found = [each for each in verifications.outcomes(session, run) if each.failed]
         repairs = verifications.repairs(session, found)
-        shown = _shown(session, run)
     every = [Failure(each, repairs.get(each.trace_id) if each.trace_id else None) for each in found]
+    shown = shown_by_kind(run)
     left, taken = [each for each in every if each.open], [each for each in every if not each.open]
     shown.update(each.outcome.kind for each in taken)
     order = teaching_order([each.outcome.kind for each in left], shown)
     return [left[place] for place in order] + taken
 
 
-def _shown(session: Any, run: Run) -> Counter[str | None]:
+def shown_by_kind(run: Run) -> Counter[str | None]:
     """How many demonstrations of each kind the run's library has."""
     if run.library_id is None:
         return Counter()
-    held = libraries.fitting_ids(session, libraries.Wanted(), run.library_id)
-    return verifications.kinds_of(session, held)
+    with database().read() as session:
+        held = libraries.fitting_ids(session, libraries.Wanted(), run.library_id)
+        return verifications.kinds_of(session, held)
 
 
 def next_failure(project: Project, person_id: UUID) -> Failure | None:
-    """What this person should repair next of the project's latest verification, held for them; None when none is left."""
+    """What this person should repair next of the latest verification, held for them; None when nothing is left."""
     with database().read() as session:
         runs = verifications.verifications(session, project.id)
         left = verifications.left_to_others(session, person_id)

@@ -9,6 +9,7 @@ import streamlit as st
 from app.components.chrome import keys_door
 from app.components.plain import plain, plain_html
 from app.components.who import choose_who
+from app.repairs import next_failure
 from app.resources import database
 from db import forking, projects, queue, reading, recording
 from db.database import Missing, StoreError
@@ -45,7 +46,7 @@ def _change_project() -> None:
 
 
 def open_trace_id(person: User) -> UUID | None:
-    """The trace in the address, else the person's first draft, else a new one of the next question."""
+    """The trace in the address, else the next one in the person's queue."""
     named = st.query_params.get("trace", "")
     if named:
         try:
@@ -59,19 +60,24 @@ def open_trace_id(person: User) -> UUID | None:
         else:
             return found
     project = current_project()
-    if project is None:
-        return None
-    with database().begin() as session:
-        mine = queue.drafts(session, project.id, person.id)
-        if mine:
-            trace_id = mine[0].trace.id
-        else:
-            question = queue.next_question(session, project.id, person.id)
-            if question is None:
-                return None
-            trace_id = recording.start_trace(session, question.id, person.id).id
-    st.query_params["trace"] = str(trace_id)
+    trace_id = _next(project, person) if project is not None else None
+    if trace_id is not None:
+        st.query_params["trace"] = str(trace_id)
     return trace_id
+
+
+def _next(project: Project, person: User) -> UUID | None:
+    """The person's first draft, else a failure of a verification to repair, else a new trace of the next question."""
+    with database().read() as session:
+        mine = queue.drafts(session, project.id, person.id)
+    if mine:
+        return mine[0].trace.id
+    failure = next_failure(project, person.id)
+    if failure is not None:
+        return failure.outcome.trace_id
+    with database().begin() as session:
+        question = queue.next_question(session, project.id, person.id)
+        return recording.start_trace(session, question.id, person.id).id if question is not None else None
 
 
 def open_next() -> None:

@@ -37,6 +37,13 @@ RUNNING_AGAIN = Kind(
     "was not run again",
     _LOADING,
 )
+VERIFYING = Kind(
+    "verify",
+    "Verifying",
+    "The verification of {} was stopped; it can be gone on with.",
+    "was not verified to the end",
+    _LOADING,
+)
 
 
 @cache

@@ -12,6 +12,7 @@ from app.components.plain import plain
 from app.components.queue import KEYS as QUEUE_KEYS
 from app.components.queue import masthead, open_next, open_trace_id
 from app.components.recorder import Recorder
+from app.components.repair import failure_in, offer_repair, tell_repair
 from app.components.who import who
 from app.registry import registry
 from app.resources import database, open_world
@@ -55,10 +56,14 @@ def workbench(trace_id: UUID) -> None:
             if editable:
                 _compose(composer, recorder, can_redo=undone is not None)
             else:
-                st.info(
-                    f"This trace, {plain(record.maker)}, is {record.trace.status}. Fork it at a step to go on from "
-                    "there, or take the next one."
-                )
+                failure = failure_in(trace_id)
+                if failure is not None:
+                    offer_repair(record, failure, person, recorder.fork)
+                else:
+                    st.info(
+                        f"This trace, {plain(record.maker)}, is {record.trace.status}. Fork it at a step to go on from "
+                        "there, or take the next one."
+                    )
                 if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
                     open_next()
     _follow_up(recorder)
@@ -90,12 +95,24 @@ def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:
         )
     if notice := st.session_state.pop("notice", None):
         st.error(notice)
+    tell_repair(record)
     answering = composer.mode == "answer"
     if answering:
         compose_answer(composer)
     else:
         tell_missing(record.project.tools)
         compose_step(composer, lambda name: st.session_state.update({composer.key("tool"): name}))
+    with st.container(key="foot"):
+        said = st.container()
+        done = _acts(composer, recorder, can_redo=can_redo)
+    if done:
+        with said:
+            (_submit if answering else _run)(composer, recorder)
+
+
+def _acts(composer: Composer, recorder: Recorder, *, can_redo: bool) -> bool:
+    """The row of buttons under the form; whether it is to be run or submitted now."""
+    answering = composer.mode == "answer"
     with st.container(horizontal=True, gap="small", key="acts"):
         done = st.button(
             "Submit" if answering else "Run",
@@ -109,12 +126,11 @@ def _compose(composer: Composer, recorder: Recorder, *, can_redo: bool) -> None:
             shortcut="Ctrl+Shift+Enter",
             on_click=lambda: st.session_state.update({composer.key("mode"): "step" if answering else "answer"}),
         )
-        if record.steps and not answering:
+        if recorder.record.steps and not answering:
             st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, type="tertiary")
         if can_redo and not answering:
             st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, type="tertiary")
-    if done:
-        (_submit if answering else _run)(composer, recorder)
+    return done
 
 
 def _run(composer: Composer, recorder: Recorder) -> None:

@@ -13,6 +13,7 @@ pages.append(st.Page("ask.py", title="Ask", icon=":material/forum:"))
 if {"reviewer", "admin"} & set(person.roles):
     pages.append(st.Page("review.py", title="Review", icon=":material/rule:"))
 pages.append(st.Page("library.py", title="Library", icon=":material/auto_stories:"))
+pages.append(st.Page("verify.py", title="Verify", icon=":material/fact_check:"))
 pages.append(st.Page("worlds.py", title="Worlds", icon=":material/public:"))
 pages.append(st.Page("tools.py", title="Tools", icon=":material/build:"))
 st.navigation(pages, position="top").run()

@@ -52,6 +52,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions that are answered at the same time.")] = 2,
     most_money: Annotated[float | None, typer.Option(min=0, help="US dollars of the whole verification.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try failed ones again, and those at a limit.")] = False,
+    go_on: Annotated[str | None, typer.Option(metavar="ID", help="Go on with this verification.")] = None,
     again: Annotated[str | None, typer.Option(metavar="ID", help="The failures of a verification, repaired.")] = None,
     freeze_as: Annotated[str | None, typer.Option(metavar="NAME", help="With --again: the library's name.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the project's verifications.")] = False,
@@ -67,6 +68,8 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         return
     if again is not None:
         run = _again(_id(again), freeze_as)
+    elif go_on is not None:
+        run = _known(_id(go_on))
     elif project is None:
         raise typer.BadParameter("name a project with --project, or a verification with --again")
     else:
@@ -91,9 +94,13 @@ def _id(text: str) -> UUID:
         raise CommandFailed(f"{text!r} is no id of a verification; `showhow verify --list` has them") from wrong
 
 
-def _again(run_id: UUID, name: str | None) -> Run:
+def _known(run_id: UUID) -> Run:
     with database().read() as session:
-        run = verifications.verification(session, run_id)
+        return verifications.verification(session, run_id)
+
+
+def _again(run_id: UUID, name: str | None) -> Run:
+    run = _known(run_id)
     try:
         return verifying.begin_again(run, lambda: freeze_repairs(run, getpass.getuser(), name))
     except Leaking as leaking:
@@ -117,9 +124,7 @@ def _told(report: Report) -> Iterator[str]:
     yield f"{_figures(report)}  all"
     if report["left"]:
         yield f"{report['left']:,} questions are left; the same words again go on with them"
-    with database().read() as session:
-        run = verifications.verification(session, UUID(report["id"]))
-    left = [each for each in failures(run) if each.open]
+    left = [each for each in failures(_known(UUID(report["id"]))) if each.open]
     if left:
         yield f"{len(left):,} failures are in the annotators' queue; first: {left[0].outcome.question}"
 
