@@ -62,5 +62,5 @@ def oxigraph(graph_files: dict[str, Path], tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="session")
 def virtuoso(graph_files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparqlServer]:
     """A real Virtuoso; its tests are of the xdist_group "live", so that one serves them all."""
-    with virtuoso_server.serving(graph_files, tmp_path_factory.mktemp("virtuoso")) as server:
+    with virtuoso_server.serving(graph_files, tmp_path_factory.mktemp("virtuoso"), query_seconds=5) as server:
         yield server

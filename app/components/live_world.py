@@ -5,7 +5,7 @@ import streamlit as st
 from app.components.plain import plain
 from app.components.selected_world import SelectedWorld
 from app.components.table import Entry, show_table
-from app.components.world_list import in_bytes
+from app.components.world_list import built, in_bytes
 from app.resources import settings
 from worlds.live.answers import ANSWERS
 
@@ -17,7 +17,6 @@ NAMES = {
     "hosts": "asks",
     "licence": "licence",
     "hash": "hash of its description",
-    "built": "described",
 }
 
 
@@ -29,6 +28,7 @@ def show_live(world: SelectedWorld) -> None:
         st.metric("answers recorded", in_bytes(record.stat().st_size if record.is_file() else 0), width="content")
     _show_state()
     rows = [[Entry(title), Entry(_said(world.about[name]))] for name, title in NAMES.items() if name in world.about]
+    rows.append([Entry("described"), Entry(built(world.about))])
     show_table(("what", "value"), rows, key="origin", label="What the live world is")
     st.caption(
         "Every answer is recorded, given again for some days, and there for work offline. "

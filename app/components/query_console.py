@@ -94,6 +94,8 @@ def _examples(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, s
             f"SELECT ?subject ?name ?value WHERE {{\n  ?subject {path} ?value .{labelled}\n}} LIMIT 20",
         )
     yield "some names", "SELECT ?thing ?name WHERE {\n  ?thing rdfs:label ?name\n} LIMIT 20"
+    if world.live:
+        yield "what is said of Q42", "SELECT ?relation ?value WHERE {\n  wd:Q42 ?relation ?value\n} LIMIT 20"
     if relations:
         path = _path(relations[0].id)
         yield f"{relations[0].label}: has anything one?", f"ASK {{ ?subject {path} ?value }}"

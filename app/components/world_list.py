@@ -67,7 +67,8 @@ def _sizes(about: dict[str, Any]) -> str:
 
 
 def _hosts(about: dict[str, Any]) -> str:
-    return f"asks {', '.join(about.get('hosts', []))}"
+    # The joiner keeps www. from being drawn as a link out of the world.
+    return f"asks {', '.join(about.get('hosts', []))}".replace("www.", "www\u2060.")
 
 
 def in_bytes(size: float) -> str:

@@ -49,6 +49,9 @@ def search_world(sources: World) -> None:
 
 def suggest(sources: World) -> None:
     """Something to begin with on a page where nothing is chosen yet."""
+    if sources.about.get("kind") == LIVE:
+        st.caption("Search above for a name or a question; a live world is asked nothing before you do.")
+        return
     found = _first(sources)
     if not found:
         return
@@ -100,7 +103,7 @@ def _first(sources: World) -> list[Found]:
     if isinstance(sources.text, EmbeddedText):
         titles = dict.fromkeys(sources.text.first(BEGINNINGS))
         return [Found(title, "", go_to_article, title) for title in titles]
-    if sources.graph is None or sources.about.get("kind") == LIVE or not sources.graph.vocabulary():
+    if sources.graph is None or not sources.graph.vocabulary():
         return []
     table = sources.graph.query(f"SELECT DISTINCT ?one WHERE {{ ?one rdfs:label ?name }} LIMIT {BEGINNINGS}")
     ids = [row[0].value for row in table.rows if row[0] is not None]
