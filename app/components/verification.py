@@ -123,8 +123,8 @@ def _show_repairs(project: Project, run: Run, failed: Sequence[Failure], *, at_w
                 st.rerun()
         else:
             st.caption(
-                "Repairs that are approved on the Review page can be frozen here as the library's next version, and the "
-                "failures be asked again."
+                "Repairs that are approved on the Review page can be frozen here as the library's next version, and "
+                "the failures be asked again."
             )
     rows = [_row(place, each) for place, each in enumerate(failed[:LISTED], 1)]
     columns = ("", "question", "kind", "gold answer", "what came instead", "repair")
