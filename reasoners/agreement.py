@@ -22,7 +22,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _BETWEEN = re.compile(r"[,;\n]|\band\b")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _ID = re.compile(r"\b[qp]\d+\b")
-_NO_WORD = re.compile(r"[^\w.-]+|(?<!\d)[.-]|[.-](?!\d)")
+_NO_WORD = re.compile(r"[^\w.-]+|(?<!\d)\.|[.-](?!\d)|(?<=[^\W\d])-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,9 @@ class Writer:
         details: dict[str, Any] = {"style": self.setup.response}
         if "model" in self.setup.asked_sources:
             # Asked apart from the steps, so that what it remembers is a source of its own.
-            own, took, details["own_answer_failed"] = self._own_answer()
+            own, took, failure = self._own_answer()
             answers, usage = replace(answers, answer_model=own), usage + took
+            details |= {"own_answer_failed": failure} if failure else {}
         known = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
         answers = replace(answers, final_answer=next(filter(None, known), ""))
         if not answers.final_answer:
@@ -64,8 +65,7 @@ class Writer:
                 took = getattr(failed, "usage", None) or Usage()
                 written = {"response": None, "unwritten": str(failed)}
             usage, details = usage + took, details | written
-        told = {name: value for name, value in details.items() if value is not None}
-        return Conclusion(answers, usage.to_json(), told)
+        return Conclusion(answers, usage.to_json(), details)
 
     def _own_answer(self) -> tuple[str | None, Usage, str | None]:
         try:

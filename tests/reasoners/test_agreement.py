@@ -1,0 +1,83 @@
+"""How far sources agree: by a second reading of the rule, and on the ways in which people and graphs write answers."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoners.agreement import agreement, parts
+
+SAME = [
+    ("Lisbon", "lisbon."),
+    ("Lisbon", "Lisbon (Q597)"),
+    ("Lisbon", "Q597 Lisbon"),
+    ("the Netherlands", "Netherlands"),
+    ("São Tomé", "Sao Tome"),
+    ("12 May 1990", "May 12, 1990"),
+    ("12th of May 1990", "1990-05-12"),
+    ("1,234,567", "1234567"),
+    ("Ada, Ben and Cora", "Cora; Ada; Ben"),
+    ("Ada\nBen", "Ben, Ada"),
+    ("1990 (1 January)", "1990"),
+    ("Saint-Denis", "saint denis"),
+    ("Q42", "q42"),
+]
+DIFFERENT = [
+    ("Lisbon", "Porto"),
+    ("Ada, Ben", "Ada"),
+    ("12 May 1990", "1990"),
+    ("12.5", "125"),
+    ("no", "none of them"),
+    ("Q42", "Q43"),
+    ("-3", "3"),
+    ("The Who", "The The"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_two_ways_of_writing_one_answer_are_the_same(one: str, other: str) -> None:
+    assert parts(one) == parts(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_answers_stay_different(one: str, other: str) -> None:
+    assert parts(one) != parts(other)
+
+
+ANSWERS = st.sampled_from([None, "Ada", "ada.", "Ben", "Cora, Dan", "Dan and Cora", "the Ben"])
+
+
+@given(st.dictionaries(st.sampled_from(["text", "graph", "model"]), ANSWERS, min_size=1))
+def test_the_state_is_what_counting_equal_pairs_says(answers: dict[str, str | None]) -> None:
+    found = agreement(answers)
+    there = {name: answer for name, answer in answers.items() if answer is not None}
+    alike = [
+        pair for pair in itertools.combinations(there, 2) if parts(str(there[pair[0]])) == parts(str(there[pair[1]]))
+    ]
+    if len(answers) > 1 and len(there) == len(answers) and len(alike) == len(answers) * (len(answers) - 1) / 2:
+        assert found.state == "all agree"
+    elif alike:
+        assert found.state == "two agree"
+        assert [tuple(found.agreeing)] == [tuple(name for name in answers if name in alike[0])]
+    elif len(there) > 1:
+        assert found.state == "conflict"
+    else:
+        assert found.state == ("one only" if there else "none")
+    assert bool(found.hedge) == (found.state in ("conflict", "one only"))
+    assert found.words.endswith(".")
+
+
+def test_the_words_name_who_agrees_and_the_hedge_says_how_sure_the_answer_is() -> None:
+    def words(text: str | None, graph: str | None, model: str | None) -> tuple[str, str]:
+        found = agreement({"text": text, "graph": graph, "model": model})
+        return found.words, found.hedge
+
+    assert words("Ada", "Ada", "Ada") == ("All three sources agree.", "")
+    assert words("Ada", "Ada", None) == ("The articles and the graph agree; the model's memory says nothing.", "")
+    assert words("Ben", "Ada", "Ada") == ("The graph and the model's memory agree; the articles say otherwise.", "")
+    disagree = "The sources disagree: the articles say Ada, the graph says Ben and the model's memory says Cora."
+    assert words("Ada", "Ben", "Cora") == (disagree, disagree)
+    assert words(None, "Ada", None)[1] == "Only the graph answers this; no other source confirms it."
+    assert words(None, None, "Ada")[1] == "I could not verify this; I answer from memory alone."
+    assert words(None, None, None) == ("No source has an answer.", "")
