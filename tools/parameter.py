@@ -117,12 +117,13 @@ def _choice(written: str, choices: tuple[Any, ...]) -> Any:
 def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
     """The arguments that a JSON Schema describes, in its order."""
     required = set(schema.get("required", ()))
-    told: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+    told: Mapping[str, Any] = schema.get("properties", {})
     return tuple(_parameter(name, about, required=name in required, root=schema) for name, about in told.items())
 
 
-def _parameter(name: str, told: Mapping[str, Any], *, required: bool, root: Mapping[str, Any]) -> Parameter:
+def _parameter(name: str, told: Any, *, required: bool, root: Mapping[str, Any]) -> Parameter:
     found = _plain(told, root)
+    told = told if isinstance(told, Mapping) else {}
     kind, choices = _kind(found)
     item = "text" if _takes_text(found) else "json"
     if kind == "list":
@@ -157,7 +158,7 @@ def _takes_text(found: Mapping[str, Any]) -> bool:
     return "string" in (types if isinstance(types, list) else [types]) or any(map(_takes_text, forms))
 
 
-def _plain(told: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _plain(told: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What is told of an argument, references followed and "or nothing" left away; {} where that has no single form."""
     found: Any = told
     for _ in range(_DEEPEST):

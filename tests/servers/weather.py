@@ -23,7 +23,7 @@ def forecast(
     city: Annotated[str, Field(description="the city's name")],
     days: Annotated[int, Field(description="how many days ahead", ge=1, le=14)] = 3,
     unit: Annotated[Literal["celsius", "fahrenheit"], Field(description="of the temperature")] = "celsius",
-    warnings: Annotated[bool, Field(description="whether warnings are told")] = False,
+    warnings: Annotated[bool, Field(description="whether warnings are told")] = False,  # noqa: FBT002 - an argument by name
     least_rain: Annotated[float | None, Field(description="millimetres a day")] = None,
 ) -> dict[str, object]:
     """Tell the weather of a city for some days.
@@ -36,7 +36,10 @@ def forecast(
 @server.tool()
 def stations(region: str, near: list[str] | None = None) -> list[Station]:
     """List the stations of a region."""
-    return [Station(title=f"{region} {place}", height=12.5 * n) for n, place in enumerate(["north", "süd 😀", *(near or [])])]
+    return [
+        Station(title=f"{region} {place}", height=12.5 * n)
+        for n, place in enumerate(["north", "süd 😀", *(near or [])])
+    ]
 
 
 @server.tool()

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jsonschema import Validator
 from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool

@@ -1,0 +1,43 @@
+"""The weather server, started as the tests want it."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tools.foreign.declared import Declared, DeclaredServer
+from tools.registry import Registry
+
+WEATHER = Path(__file__).with_name("weather.py")
+PATIENCE = 120
+SECRET = "sesame-5f1c"  # noqa: S105 - planted to be looked for
+
+
+def weather_by_command(**limits: object) -> DeclaredServer:
+    """The weather server as a process that is started."""
+    told = {"command": sys.executable, "args": [str(WEATHER), "stdio"], "environment": ["WEATHER_KEY"], **limits}
+    return DeclaredServer.model_validate(told)
+
+
+def registry_of(**servers: DeclaredServer) -> Registry:
+    """A registry with these servers."""
+    return Registry(Declared(servers=servers), {**os.environ, "WEATHER_KEY": SECRET})
+
+
+def served(transport: str) -> tuple[str, subprocess.Popen[bytes]]:
+    """The weather server over HTTP: its address and its process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, str(WEATHER), transport, str(port)])
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                return f"http://127.0.0.1:{port}/{'mcp' if transport == 'http' else 'sse'}", process
+        except OSError:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

@@ -1,0 +1,135 @@
+"""What a tool's arguments take, read off JSON Schemas as their makers write them."""
+
+from enum import Enum
+from typing import Annotated, Literal, Optional
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, create_model
+
+from tools.parameter import Parameter, parameters_of
+
+
+class Unit(Enum):
+    C = "celsius"
+    F = "fahrenheit"
+
+
+class Place(BaseModel):
+    city: str
+
+
+FIELDS = {
+    "text": (str, ...),
+    "count": (Annotated[int, Field(description="how\nmany", ge=1)], 3),
+    "ratio": (float, 0.5),
+    "loud": (bool, False),
+    "unit": (Unit, Unit.C),
+    "language": (Literal["en", 1], "en"),
+    "tags": (Optional[list[str]], None),  # noqa: UP045 - as older code writes it
+    "numbers": (list[int], [1]),
+    "days": (list[Literal["mon", "tue"]], ...),
+    "place": (Place, ...),
+    "places": (list[Place], ...),
+    "either": (int | str, 5),
+    "anything": (object, ...),
+    "maybe": (int | None, None),
+}
+
+
+def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
+    model = create_model("arguments", **FIELDS)
+    found = {p.name: p for p in parameters_of(model.model_json_schema())}
+    kinds = {name: (p.kind, p.item) if p.kind == "list" else p.kind for name, p in found.items()}
+    assert kinds == {
+        "text": "text",
+        "count": "whole number",
+        "ratio": "number",
+        "loud": "yes/no",
+        "unit": "choice",
+        "language": "choice",
+        "tags": ("list", "text"),
+        "numbers": ("list", "whole number"),
+        "days": ("list", "choice"),
+        "place": "json",
+        "places": "json",
+        "either": "json",
+        "anything": "json",
+        "maybe": "whole number",
+    }
+    assert [p.name for p in found.values() if p.required] == ["text", "days", "place", "places", "anything"]
+    assert (found["count"].default, found["count"].hint) == (3, "how many")
+    assert found["unit"].choices == ("celsius", "fahrenheit")
+    assert found["language"].choices == ("en", 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ({"type": ["string", "null"]}, "text"),
+        ({"type": ["string", "integer"]}, "json"),
+        ({"const": 7}, "choice"),
+        ({"enum": ["a", None]}, "choice"),
+        ({"oneOf": [{"type": "null"}, {"type": "boolean"}]}, "yes/no"),
+        ({"allOf": [{"$ref": "#/$defs/n"}]}, "number"),
+        ({"$ref": "#/$defs/loop"}, "json"),
+        ({"$ref": "#/$defs/none"}, "json"),
+        ({"type": "array"}, "list"),
+        (True, "json"),
+        ({}, "json"),
+    ],
+)
+def test_the_same_is_told_apart_as_others_write_it(told: object, kind: str) -> None:
+    definitions = {"n": {"type": "number"}, "loop": {"$ref": "#/$defs/loop"}}
+    (found,) = parameters_of({"properties": {"x": told}, "$defs": definitions})
+    assert found.kind == kind
+
+
+VALUES = {
+    "text": st.text(alphabet=st.characters(codec="utf-8")),
+    "whole number": st.integers(),
+    "number": st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
+    "yes/no": st.booleans(),
+    "choice": st.sampled_from(["a", "b c", 3, 4.5]),
+    "json": st.recursive(st.none() | st.integers() | st.text(), st.lists) | st.dictionaries(st.text(), st.integers()),
+    "list": st.lists(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1)),
+}
+
+
+@given(st.data(), st.sampled_from(sorted(VALUES)))
+def test_what_is_written_in_a_form_is_read_back_with_its_type(data: st.DataObject, kind: str) -> None:
+    value = data.draw(VALUES[kind])
+    parameter = Parameter("x", kind, choices=("a", "b c", 3, 4.5), item="text" if kind == "list" else "json")
+    if value is None:
+        assert parameter.write(value) == ""
+        return
+    read = parameter.read(parameter.write(value))
+    assert read == value
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "why"),
+    [
+        ("number", "seven", "'seven' is no number"),
+        ("number", "nan", "no number that can be kept"),
+        ("whole number", "7.5", "'7.5' is no whole number"),
+        ("yes/no", "perhaps", "neither yes nor no"),
+        ("choice", "c", "'c' is none of a, b"),
+        ("json", '{"a": }', "no valid JSON: expecting value at line 1, column 7"),
+    ],
+)
+def test_what_cannot_be_read_says_why(kind: str, written: str, why: str) -> None:
+    with pytest.raises(ValueError, match=r"no|none") as wrong:
+        Parameter("x", kind, choices=("a", "b"), item="json").read(written)
+    assert why in str(wrong.value)
+
+
+def test_lists_are_written_as_their_items_are() -> None:
+    assert Parameter("ids", "list", item="id").read("Q1, Q2 Q3") == ["Q1", "Q2", "Q3"]
+    assert Parameter("names", "list").read("New York\n\n a, b ") == ["New York", "a, b"]
+    assert Parameter("names", "list").read('["one", "two\\nlines"]') == ["one", "two\nlines"]
+    assert Parameter("numbers", "list", item="number").read("1\n2.5") == [1, 2.5]
+    assert Parameter("x", "json", item="text").read("no JSON, but words") == "no JSON, but words"
+    assert Parameter("x", "number").read(5) == 5
