@@ -81,8 +81,8 @@ def long_one(name: str) -> TraceRecord:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_parts_give_way_in_the_order_that_the_rule_names(form: Form) -> None:
-    """As the room shrinks: demonstrations' observations, the last one's first, demonstrations from the last on, then own
-    observations from the oldest on.
+    """As the room shrinks: demonstrations' observations, the last one's first, demonstrations, the last first, then own
+    observations, the oldest first.
     """
     records = [long_one(name) for name in ("Ash", "Elm", "Oak")]
     own = [(f"Own {n}.", "wikisearch", {"query": f"own {n}"}, f"Own{n}\n{LINES}", None) for n in range(4)]
