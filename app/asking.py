@@ -12,9 +12,8 @@ from threading import Lock, Thread
 from typing import Any
 from uuid import UUID
 
-from app.registry import registry
-from app.resources import database, settings, tool_context
-from app.solving import Given, Way, given
+from app.resources import database, settings
+from app.solving import REPLAY, Given, Way, bare_task, given
 from app.worker import is_alive, this_worker
 from db import projects, reading, runs
 from db.database import StoreError
@@ -123,9 +122,8 @@ class Ask:
         self.said += text
 
     def _task(self, record: TraceRecord, way: Way) -> Task:
-        known = record.trace.configuration.get("demonstrations")
-        if known is not None:
-            return _task_of(record, [UUID(each["id"]) for each in known])
+        if "demonstrations" in record.trace.configuration:
+            return _task_of(record, way)
         found = given(record.question, record.project, way)
         with database().begin() as session:
             runs.tell(session, self.trace_id, {"demonstrations": _told(found)})
@@ -201,7 +199,7 @@ def is_at_work(trace: Trace) -> bool:
 def _run(way: Way, world: str, limits: Limits) -> Run:
     version = way.version()
     told: dict[str, Any] = {"way": way.to_json(), "limits": limits.to_json(), "worker": this_worker()}
-    if way.reasoner != "replay":
+    if way.reasoner != REPLAY:
         told["model"] = settings().model
     library = version.id if version is not None else None
     return Run(name=ASK, reasoner=way.reasoner, world=world, configuration=told, library_id=library)
@@ -212,12 +210,12 @@ def _told(found: Given) -> list[dict[str, Any]]:
     return [{"id": str(record.trace.id), "question": record.question.text} for record in found.task.demonstrations]
 
 
-def _task_of(record: TraceRecord, demonstrations: list[UUID]) -> Task:
+def _task_of(record: TraceRecord, way: Way) -> Task:
     """The task once more, with the demonstrations that were chosen then."""
-    context = tool_context(record.project.world)
+    ids = [UUID(each["id"]) for each in record.trace.configuration.get("demonstrations", ())]
     with database().read() as session:
-        shown = list(reading.traces(session, demonstrations))
-    return Task(record.question.text, context, registry().offered(context.world, record.project.tools), shown)
+        shown = list(reading.traces(session, ids))
+    return replace(bare_task(record.question, record.project, way), demonstrations=shown)
 
 
 def prompt_of(record: TraceRecord, position: int) -> list[Message]:
@@ -225,7 +223,7 @@ def prompt_of(record: TraceRecord, position: int) -> list[Message]:
     told = record.trace.configuration
     way = Way.from_json(told["way"])
     setup = Setup.read(way.options)
-    task = limited(_task_of(record, [UUID(each["id"]) for each in told.get("demonstrations", ())]), setup.sources)
+    task = limited(_task_of(record, way), setup.sources)
     as_text = "text" in (setup.form, told.get("form"))
     steps = record.steps[: position - 1]
     now = stage(setup.pipeline, task.tools, steps)

@@ -1,7 +1,7 @@
 """What a reasoner is given to answer a question: the world's tools, and demonstrations of a library version."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.libraries import open_library
@@ -71,13 +71,20 @@ class Given:
     """None where no library is there, or no demonstration is wanted."""
 
 
+def bare_task(question: Question, project: Project, way: Way) -> Task:
+    """The task of that question without demonstrations; replay's tools get no language model."""
+    context = tool_context(project.world)
+    if way.reasoner == REPLAY:
+        context = replace(context, chat=None)
+    return Task(question.text, context, registry().offered(context.world, project.tools))
+
+
 def given(question: Question, project: Project, way: Way) -> Given:
     """The task of that question: never with a demonstration that answers the question itself."""
-    context = tool_context(project.world)
-    tools = registry().offered(context.world, project.tools)
+    task = bare_task(question, project, way)
     used, wish = way.version(), way.wish()
     if used is None or wish.k == 0:
-        return Given(Task(question.text, context, tools), None)
+        return Given(task, None)
     opened = open_library(f"{used.name}:{used.number}")[1]
     chosen = opened.choose(question.text, wish, leave_out_itself=True)
     ids = [each.trace_id for each in chosen.demonstrations if each.question_id != question.id]
@@ -85,4 +92,4 @@ def given(question: Question, project: Project, way: Way) -> Given:
         shown = list(traces(session, ids))
     if len(shown) != len(ids):
         raise Missing(f"the library {used.name}:{used.number} names traces that are gone; freeze a new version")
-    return Given(Task(question.text, context, tools, shown), chosen)
+    return Given(replace(task, demonstrations=shown), chosen)

@@ -97,8 +97,11 @@ def ask_form() -> Wanted | None:
         options: dict[str, Any] = {}
         if by == MODEL:
             options = _demonstrations()
-        with st.popover("More", icon=":material/tune:"):
-            agent, more = _more() if by == MODEL else (REPLAY, {})
+        agent, more = REPLAY, dict[str, Any]()
+        if by == MODEL:
+            with st.popover("More", icon=":material/tune:"):
+                agent, more = _more()
+        with st.popover("Limits", icon=":material/speed:"):
             limits = _limits(model=by == MODEL)
         asked = st.button(
             "Ask", key="ask", type="primary", shortcut="Ctrl+Enter", icon=":material/send:", disabled=not worlds
@@ -196,7 +199,7 @@ def _meant(name: str, value: str) -> str:
 
 
 def _limits(*, model: bool) -> Limits:
-    st.markdown("**It ends at**")
+    st.caption("It ends when it has taken this much.")
     steps = st.number_input("Steps", 1, 200, key="ask_steps", persist_state="session")
     seconds = st.number_input("Seconds", 1, 86_400, key="ask_seconds", persist_state="session")
     tokens = money = None

@@ -1,5 +1,6 @@
 """What lies behind a run: which demonstrations it was given and why each, the exact prompt, the configuration."""
 
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
@@ -15,6 +16,8 @@ from db.record import TraceRecord
 
 TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
 LOOKS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
+TITLE = 90
+"""Characters of a message that stand where it is folded away."""
 MOST = 3
 """Of the demonstrations that replay may follow, those that are explained besides the one that it followed."""
 
@@ -53,11 +56,12 @@ def _demonstrations(record: TraceRecord) -> None:
     with st.spinner("Choosing as it was chosen then …"):
         opened = open_library(way.library)[1]
         chosen = opened.choose(record.question.text, way.wish(), leave_out_itself=True)
-    followed = str(told.get("followed") or "")
+    replayed = told.get("replay") or {}
+    followed = {each["id"] for each in replayed.get("demonstrations", ())}
     shown = [
         place
         for place, each in enumerate(chosen.demonstrations)
-        if str(each.trace_id) in given and (way.reasoner != REPLAY or place < MOST or str(each.trace_id) == followed)
+        if str(each.trace_id) in given and (way.reasoner != REPLAY or place < MOST or str(each.trace_id) in followed)
     ]
     st.caption(
         f"{len(given)} of the library {plain(way.library)}, "
@@ -67,8 +71,8 @@ def _demonstrations(record: TraceRecord) -> None:
         for place in shown:
             each = chosen.demonstrations[place]
             with st.container(border=True, width=330, gap="small", key=f"pick_{place + 1}"):
-                if str(each.trace_id) == followed:
-                    st.markdown(":material/check: This one was followed.")
+                if str(each.trace_id) in followed:
+                    st.markdown(f":material/check: **This one was followed.** {_aligned(replayed)}")
                 if st.button(
                     f"**{place + 1}** {plain(each.question)}",
                     key=f"open_pick_{place}",
@@ -79,6 +83,12 @@ def _demonstrations(record: TraceRecord) -> None:
                 st.html(reasons(chosen, opened, place))
 
 
+def _aligned(replayed: dict[str, Any]) -> str:
+    """What stands in the question where the demonstration's question has something else."""
+    holes = replayed.get("alignment", {}).get("holes", ())
+    return "  \n".join(f":gray[{plain(each['there'])}] → {plain(each['here'])}" for each in holes)
+
+
 def _prompt(record: TraceRecord) -> None:
     last = len(record.steps) + 1
     position = last
@@ -87,10 +97,11 @@ def _prompt(record: TraceRecord) -> None:
     messages = prompt_of(record, int(position))
     st.caption(
         f"{len(messages)} messages, {sum(len(message.text) for message in messages):,} characters"
-        + ("; the last request of the run." if position == last else ".")
+        + ("; the last request for a step." if position == last else ".")
     )
     for place, message in enumerate(messages):
-        with st.expander(message.role, expanded=place in (0, len(messages) - 1)):
+        begun = plain(message.text or " ".join(call.name for call in message.calls))[:TITLE]
+        with st.expander(f"**{message.role}** {begun} …", expanded=place in (0, len(messages) - 1)):
             st.code(message.text or " ", language=None, wrap_lines=True)
             for call in message.calls:
                 st.code(f"{call.name}({call.arguments})", language=None, wrap_lines=True)

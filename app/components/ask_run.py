@@ -25,7 +25,7 @@ ADVICE = {
     "Or ask a model.",
     "failed": "Ask again, go on from where it broke, or mend the step with **Fix this**.",
     "stopped": "Go on from where it stopped, or ask again.",
-    "limit": "Raise the limit under More and go on.",
+    "limit": "Raise it under **Limits** and go on.",
     "interrupted": "The program ended while it was at work. Go on runs the unfinished step and what follows.",
 }
 LEFT = "The run ended while this tool was at work; to go on runs it again first."

@@ -1,6 +1,7 @@
 """An agent's failure beside the gold answer, where a person repairs it."""
 
 from collections.abc import Callable
+from typing import Literal
 from uuid import UUID
 
 import streamlit as st
@@ -28,12 +29,15 @@ def offer_repair(record: TraceRecord, failure: Outcome, person: User, fork: Call
     """Say what went wrong, and how to begin."""
     st.markdown("**An answer to repair**")
     _compare(record.trace.reasoner, failure)
-    st.info(
-        "Find the step that went wrong, fork at the last one before it, and go on as it should be done. What you "
-        "submit becomes a demonstration once it is approved."
+    how = (
+        "Find the step that went wrong, fork at the last one before it, and go on as it should be done."
+        if record.steps
+        else "It took no step: begin anew, and show how it is done."
     )
+    st.info(f"{how} What you submit becomes a demonstration once it is approved.")
     with st.container(horizontal=True):
-        if st.button("Begin anew without its steps", key="begin_anew") and (made := fork(0)) is not None:
+        kind: Literal["primary", "secondary"] = "secondary" if record.steps else "primary"
+        if st.button("Begin anew", key="begin_anew", type=kind, shortcut="Alt+B") and (made := fork(0)) is not None:
             st.query_params["trace"] = str(made)
             st.rerun()
         if st.button("Leave it to others", key="leave_it", type="tertiary"):

@@ -16,6 +16,8 @@ class Entry:
     id: str = ""
     go: str = ""
     number: bool = False
+    whole: bool = False
+    """Whether its words stay whole: short ones, as of a kind."""
     bars: tuple[int, ...] = ()
     hint: str = ""
 

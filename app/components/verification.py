@@ -5,12 +5,13 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.components.plain import plain
+from app.components.plain import plain, plain_html
 from app.components.table import Entry, show_table
 from app.components.verb_job import VERIFYING, start_verb_job
 from app.components.who import who
 from app.repairs import Failure, failures, mended, shown_by_kind
 from app.resources import database
+from app.spent import money
 from app.verification_report import Report, figures, report_of
 from db import verifications
 from db.models import Project, Run
@@ -57,7 +58,7 @@ def show_verification(project: Project, run: Run, *, at_work: bool) -> None:
 
 def _heading(report: Report) -> str:
     again = ", the failures again" if report["again_of"] else ""
-    return plain(f"{report['reasoner']} with {report['library'] or 'no library'}{again}")
+    return plain_html(f"{report['reasoner']} with {report['library'] or 'no library'}{again}")
 
 
 def _show_sizes(report: Report) -> None:
@@ -69,8 +70,9 @@ def _show_sizes(report: Report) -> None:
         "failed": f"{report['failed']:,}",
         "F1 of all": _score(report["f1"]),
         "F1 of the answered": _score(report["f1_answered"]),
-        "cost": "unknown" if report["cost"] is None else f"${report['cost']:,.2f}",
     }
+    if report["cost"] != 0:
+        told["cost"] = money(report["cost"])
     with st.container(horizontal=True, key="verification_sizes"):
         for name, value in told.items():
             st.metric(name, value, width="content")
@@ -142,10 +144,10 @@ def _row(place: int, each: Failure) -> list[Entry]:
     return [
         Entry(f"{place}", number=True),
         Entry(outcome.question, go=str(outcome.trace_id)),
-        Entry(outcome.kind or ""),
-        Entry(_short(gold)),
+        Entry(outcome.kind or "", whole=True),
+        Entry(_short(gold), whole=True),
         Entry(_short(instead)),
-        Entry(status),
+        Entry(status, whole=True),
     ]
 
 

@@ -5,6 +5,7 @@ function cell(it, go) {
   const node = document.createElement("td");
   if (it === null) { node.textContent = "–"; return node; }
   if (it.number) node.className = "number";
+  if (it.whole) node.className = "whole";
   if (it.go) {
     const button = document.createElement("button");
     button.type = "button";
