@@ -85,7 +85,6 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.wfile.flush()
 
 
 @contextmanager
@@ -175,5 +174,6 @@ def hangs(handler: Handler) -> None:
 def streams_for_ever(handler: Handler) -> None:
     """Send white space, which JSON may begin with, as fast as it is taken."""
     handler.begin(200, Content_Type="application/json")
+    handler.wfile.flush()
     while True:
         handler.wfile.write(b" " * 65536)

@@ -7,9 +7,10 @@ from typing import Any
 from worlds.importers.jsonl import split
 from worlds.live.door import Door
 from worlds.live.search_words import names_of, relaxations, words_of
-from worlds.live.wiki_api import Found, Properties, WikiApi
+from worlds.live.wiki_api import LONGEST_TITLE, Found, Properties, WikiApi
 from worlds.live.wiki_page import Choice, WikiPage, read_page
 from worlds.source import Ambiguous, Article, Hit, NotFound
+from worlds.spelling import encodable
 
 _MOST_BY_NAME = 3
 _LONGEST_DESCRIPTION = 160
@@ -27,6 +28,7 @@ class MediaWikiText:
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The k best articles: of exactly a name in the query, then with all its words, then with ever fewer."""
+        query = encodable(query)
         if k < 1 or not words_of(query):
             return []
         with self._door.one_call():
@@ -51,14 +53,14 @@ class MediaWikiText:
     def article(self, title: str) -> Article:
         """The article of that title, redirects followed; Ambiguous where the page only lists what is called so."""
         with self._door.one_call():
-            return self._article(title)
+            return self._article(encodable(title).strip())
 
     def _article(self, title: str) -> Article:
         parsed = self._parsed(title) or self._parsed_nearest(title)
         if parsed is None:
             near = ", ".join(repr(hit.title) for hit in self.search(title, 3))
             advice = f"; the nearest are {near}" if near else ""
-            raise NotFound(f"There is no article titled {title!r}{advice}.")
+            raise NotFound(f"There is no article titled {_cut(title, LONGEST_TITLE)!r}{advice}.")
         found = str(parsed["title"])
         page = read_page(str(parsed["text"]), self._language)
         told: Mapping[str, Any] = parsed.get("properties") or {}
@@ -77,12 +79,12 @@ class MediaWikiText:
         return page.item if page else None
 
     def _parsed(self, title: str) -> dict[str, Any] | None:
-        if not title.strip():
+        if not title or len(title.encode()) > LONGEST_TITLE:
             return None
         found = self._api.ask(
             {
                 "action": "parse",
-                "page": title.strip(),
+                "page": title,
                 "prop": "text|properties",
                 "redirects": 1,
                 "disableeditsection": 1,
@@ -96,7 +98,7 @@ class MediaWikiText:
     def _parsed_nearest(self, title: str) -> dict[str, Any] | None:
         """The page whose title differs in case only."""
         spelled = " ".join(title.replace("_", " ").split())
-        if not words_of(spelled):
+        if not words_of(spelled) or len(spelled.encode()) > LONGEST_TITLE:
             return None
         # The wiki tries each word with a capital, but not a whole title in capitals with fewer of them.
         for spelling in dict.fromkeys((spelled, spelled.lower())):

@@ -7,6 +7,7 @@ from worlds.question_words import STOP_WORDS
 
 MOST_QUERIES = 5
 _MOST_WORDS = 32
+_LONGEST_WORD = 60
 _MOST_NAMES = 8
 _LONGEST_TITLE = 8
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
@@ -21,7 +22,8 @@ _ARTICLES = frozenset({"The", "A", "An"})
 def words_of(text: str) -> list[str]:
     """The words of a text in their order, each once, without what engines take for operators."""
     found = (_POSSESSIVE.sub("", word) for word in _WORD.findall(text))
-    seen = dict.fromkeys(word.lower() if word in {"AND", "OR", "NOT"} else word for word in found)
+    short = (word for word in found if len(word) <= _LONGEST_WORD)
+    seen = dict.fromkeys(word.lower() if word in {"AND", "OR", "NOT"} else word for word in short)
     return list(seen)[:_MOST_WORDS]
 
 

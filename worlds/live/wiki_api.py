@@ -14,8 +14,10 @@ import wikipediaapi
 from worlds.live.door import Door
 from worlds.live.request import Answer, Busy, NoAnswer, Request, host_of, whole_json
 
-MOST_TITLES = 50
+LONGEST_TITLE = 255
+"""In bytes; no wiki has a longer one."""
 _MOST_EXTRACTS = 20
+"""Titles in one request: with the beginnings of their texts the api takes no more, and 50 without."""
 _NO_SUCH_PAGE = frozenset({"missingtitle", "invalidtitle", "pagecannotexist", "nosuchpageid", "nosuchrevid"})
 """Errors that are an answer: there is no such page."""
 _BUSY = re.compile(r"maxlag|ratelimited|readonly|.*too-busy.*|internal_api_error.*")
@@ -76,7 +78,7 @@ class WikiApi:
     def properties(self, titles: Sequence[str]) -> dict[str, Properties]:
         """By each title as it was given: what is told of the page there, redirects followed; without missing ones."""
         known: dict[str, Properties] = {}
-        asked = [title for title in dict.fromkeys(titles) if title.strip() and not _ILLEGAL.search(title)]
+        asked = [title for title in dict.fromkeys(titles) if _possible(title)]
         for start in range(0, len(asked), _MOST_EXTRACTS):
             known |= self._batch(asked[start : start + _MOST_EXTRACTS])
         return known
@@ -146,6 +148,10 @@ def plain(markup: str) -> str:
     """A snippet or message of the api without tags, entities and what little of a wiki's markup has a meaning."""
     text = unescape(_TAG.sub("", markup))
     return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", text)).split()).lstrip("*#:; ")
+
+
+def _possible(title: str) -> bool:
+    return bool(title.strip()) and not _ILLEGAL.search(title) and len(title.encode()) <= LONGEST_TITLE
 
 
 def _snippet(markup: str) -> str:

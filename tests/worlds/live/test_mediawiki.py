@@ -121,7 +121,19 @@ def test_a_page_of_choices_offers_them_with_ids_and_descriptions(text: MediaWiki
 def test_what_is_not_there_is_told_with_what_is_near(text: MediaWikiText):
     with pytest.raises(NotFound, match="no article titled 'Ada Reed of Northbridge'; the nearest are 'Ada Reed'"):
         text.article("Ada Reed of Northbridge")
-    for title in ("", "   ", "[[x]]", "a|b", "#", "Special:Version", "?" * 400):
+    for title in (
+        "",
+        "   ",
+        "[[x]]",
+        "a|b",
+        "#",
+        "Special:Version",
+        "?" * 400,
+        "x" * 100_000,
+        "\ud800",
+        "a\x00b",
+        "ß\n",
+    ):
         with pytest.raises(NotFound):
             text.article(title)
 
@@ -167,6 +179,8 @@ def test_what_nothing_fits_is_an_empty_list_and_so_is_nothing_asked(text: MediaW
     assert text.search("xyzzyplugh quuxblort", 5) == []
     assert text.search("", 5) == []
     assert text.search("?!", 5) == []
+    assert text.search("x" * 100_000, 5) == []
+    assert text.search("\ud800\udfff \x00", 5) == []
     assert text.search("Ada", 0) == []
 
 
