@@ -24,7 +24,7 @@ _WIKIMEDIA = ("wikipedia.org", "wikidata.org", "wikimedia.org")
 _WIKIMEDIA_AT_ONCE = 3
 """More at the same moment the Wikimedia Foundation asks programs not to have."""
 
-_TOP = {
+TOP = {
     "kind": fields.one_of([LIVE]),
     "title": fields.text,
     "licence": fields.text,
@@ -32,38 +32,41 @@ _TOP = {
     "graph": dict,
     "limits": dict,
 }
-_TEXT = {
-    "kind": fields.one_of(["mediawiki"]),
-    "api": fields.address,
-    "language": fields.language,
-    "headers": fields.headers,
+TABLES = {
+    "text": {
+        "kind": fields.one_of(["mediawiki"]),
+        "api": fields.address,
+        "language": fields.language,
+        "headers": fields.headers,
+    },
+    "graph": {
+        "kind": fields.one_of(["sparql"]),
+        "endpoint": fields.address,
+        "method": fields.one_of(METHODS),
+        "headers": fields.headers,
+        "default_graph": fields.iri,
+        "prefixes": fields.prefixes,
+        "labels": fields.one_of(LABELS),
+        "label_service": fields.yes_or_no,
+        "api": fields.address,
+        "vocabulary": fields.one_of(VOCABULARIES),
+        "search": fields.one_of(SEARCHES),
+        "articles": fields.iri_or_nothing,
+        "entity": fields.iri,
+        "property": fields.iri,
+        "language": fields.language,
+        "rows": fields.whole(1, 10_000),
+    },
+    "limits": {
+        "at_once": fields.whole(1, _MOST_AT_ONCE),
+        "per_minute": fields.whole(1, 1_000_000),
+        "seconds": fields.number(1, 300),
+        "bytes": fields.whole(10_000, 1_000_000_000),
+        "attempts": fields.whole(1, 10),
+        "cache_days": fields.number(0, 36_500),
+    },
 }
-_GRAPH = {
-    "kind": fields.one_of(["sparql"]),
-    "endpoint": fields.address,
-    "method": fields.one_of(METHODS),
-    "headers": fields.headers,
-    "default_graph": fields.iri,
-    "prefixes": fields.prefixes,
-    "labels": fields.one_of(LABELS),
-    "label_service": fields.yes_or_no,
-    "api": fields.address,
-    "vocabulary": fields.one_of(VOCABULARIES),
-    "search": fields.one_of(SEARCHES),
-    "articles": fields.iri_or_nothing,
-    "entity": fields.iri,
-    "property": fields.iri,
-    "language": fields.language,
-    "rows": fields.whole(1, 10_000),
-}
-_LIMITS = {
-    "at_once": fields.whole(1, _MOST_AT_ONCE),
-    "per_minute": fields.whole(1, 1_000_000),
-    "seconds": fields.number(1, 300),
-    "bytes": fields.whole(10_000, 1_000_000_000),
-    "attempts": fields.whole(1, 10),
-    "cache_days": fields.number(0, 36_500),
-}
+"""The fields of each table, with what reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def read_description(written: str, file: str = "the description") -> Description
     for name in ("text", "graph", "limits"):
         if not isinstance(table.get(name, {}), dict):
             raise WrongDescription(f"{file}: {name} must be a table, written [{name}].")
-    top = read_table(table, f"{file}:", _TOP)
+    top = read_table(table, f"{file}:", TOP)
     if "kind" not in top:
         raise WrongDescription(f'{file}: kind is missing; begin with kind = "live".')
     text, graph = _site(table, file), _endpoint(table, file)
@@ -129,7 +132,7 @@ def presets() -> list[str]:
 def _site(table: dict[str, Any], file: str) -> Site | None:
     if "text" not in table:
         return None
-    found = read_table(table["text"], f"{file}: [text]", _TEXT)
+    found = read_table(table["text"], f"{file}: [text]", TABLES["text"])
     _require(found, f"{file}: [text]", kind="mediawiki", api="https://en.wikipedia.org/w/api.php")
     return Site(found["api"], found.get("language", "en"), tuple(found.get("headers", {}).items()))
 
@@ -138,7 +141,7 @@ def _endpoint(table: dict[str, Any], file: str) -> Endpoint | None:
     if "graph" not in table:
         return None
     place = f"{file}: [graph]"
-    found = read_table(table["graph"], place, _GRAPH)
+    found = read_table(table["graph"], place, TABLES["graph"])
     _require(found, place, kind="sparql", endpoint="https://query.wikidata.org/sparql")
     for name in ("labels", "search"):
         if found.get(name) == "api" and "api" not in found:
@@ -150,7 +153,7 @@ def _endpoint(table: dict[str, Any], file: str) -> Endpoint | None:
 
 
 def _limits(table: dict[str, Any], file: str) -> Policy:
-    found = read_table(table.get("limits", {}), f"{file}: [limits]", _LIMITS)
+    found = read_table(table.get("limits", {}), f"{file}: [limits]", TABLES["limits"])
     usual = Policy(frozenset())
     return Policy(
         frozenset(),

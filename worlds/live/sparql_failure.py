@@ -9,7 +9,7 @@ from worlds.sparql_guard import parsers_words
 
 _LONGEST = 400
 _READ = 4000
-"""Bytes of what a server says that are looked at."""
+"""Characters of a message that are looked at."""
 _LATE = re.compile(r"time[d-]?[ -]?out|S1TAT|S1T00|time limit|exceeds? the limit of .* seconds", re.IGNORECASE)
 _UNREADABLE = re.compile(r"SPARQL compiler|MalformedQuery|ParseException|syntax error|Invalid SPARQL", re.IGNORECASE)
 _ECHO = re.compile(r"\n\s*(?:SPARQL query:|Was expecting|at [\w.$]+\()|SPARQL-QUERY:.*?(?=\w+Exception)", re.DOTALL)
@@ -20,7 +20,7 @@ _TAG = re.compile(r"<[^<>]{0,200}>")
 
 def explain(status: int, body: bytes, host: str, query: Prepared) -> SourceError:
     """The error that a status of failure and what came with it mean for whoever wrote the query."""
-    raw = body[:_READ].decode("utf-8", "replace")
+    raw = body.decode("utf-8", "replace")
     said = query.own_places(_said(raw))
     if status not in {401, 403, 404, 407} and _LATE.search(raw):
         return SourceTimeout(
@@ -59,8 +59,8 @@ def _said(raw: str) -> str:
         where = told.get("metadata")
         if isinstance(where, dict) and "line" in where:
             raw = f"at {where['line']}:{where.get('positionInLine', 0)}: {raw}"
-    if found := re.search(r"MalformedQueryException: (.*)", raw, re.DOTALL):
-        raw = found[1]
+    # Blazegraph repeats the whole query before it says what is wrong with it.
+    raw = raw.rpartition("MalformedQueryException: ")[2][:_READ]
     text = _JAVA.sub("", _TAG.sub(" ", _ECHO.split(raw)[0] or raw))
     text = " ".join(parsers_words(text).split()).rstrip(".")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

@@ -1,0 +1,171 @@
+"""Descriptions of live worlds: what they say, what is wrong with them, and worlds opened from them."""
+
+import tomllib
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from worlds.folder import WorldError, WorldExists
+from worlds.live.access import Access, Policy
+from worlds.live.add import add_live
+from worlds.live.description import TABLES, TOP, preset, presets, read_description
+from worlds.live.endpoint import Endpoint
+from worlds.live.fields import WrongDescription
+from worlds.open import about_world, list_worlds, open_world
+from worlds.source import SourceUnavailable
+
+SMALL = """kind = "live"
+[graph]
+kind = "sparql"
+endpoint = "http://127.0.0.1:7878/query"
+"""
+WIKI = """[text]
+kind = "mediawiki"
+api = "http://127.0.0.1:8080/api.php"
+"""
+
+
+def test_a_small_description_has_the_usual_values_for_the_rest():
+    found = read_description(SMALL)
+    assert found.text is None
+    assert found.graph == Endpoint("http://127.0.0.1:7878/query")
+    assert (found.limits.at_once, found.limits.keep) == (3, timedelta(days=7))
+    assert found.about["hosts"] == ["127.0.0.1:7878"]
+
+
+def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_it():
+    table = tomllib.loads(preset("example"))
+    found = read_description(preset("example"))
+    assert found.graph is not None
+    for name, value in table["graph"].items():
+        known = {"endpoint": found.graph.url, "kind": "sparql"}
+        assert known.get(name, getattr(found.graph, name, None)) == value
+    assert found.graph.headers == {"X-Api-Key": "OUR_GRAPH_KEY"}
+    limits = table["limits"]
+    assert replace(found.limits, hosts=frozenset()) == Policy(
+        frozenset(),
+        at_once=limits["at_once"],
+        per_minute=limits["per_minute"],
+        seconds=limits["seconds"],
+        attempts=limits["attempts"],
+        most_bytes=limits["bytes"],
+        keep=timedelta(days=limits["cache_days"]),
+    )
+    assert {name: set(table[name]) for name in TABLES} == {name: set(fields) for name, fields in TABLES.items()}
+    assert set(table) == set(TOP)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name, tmp_path):
+    about = add_live(tmp_path, "w", preset(name), name).about
+    keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b"}
+    world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
+    assert world.text is not None
+    assert world.graph is not None
+    assert about_world(tmp_path, "w")["hash"] == about["hash"] == world.about["hash"]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("kind = \n", "is no TOML.*line 1"),
+        ("", "kind is missing"),
+        ('kind = "imported"', "kind must be one of live, not 'imported'"),
+        ('kind = "live"', "neither articles nor a graph"),
+        ('kind = "live"\ngraph = 3', r"graph must be a table, written \[graph\]"),
+        (SMALL + 'methods = "GET"', r"\[graph\] methods is no field that is known; did you mean method\?"),
+        (SMALL + "xyzzy = 1", r"\[graph\] xyzzy is no field that is known; it may have kind, endpoint"),
+        (SMALL + 'method = "PUT"', r"\[graph\] method must be one of GET, POST form, POST direct, not 'PUT'"),
+        (SMALL + "rows = true", r"\[graph\] rows must be a whole number from 1 to 10,000, not True"),
+        (SMALL + "rows = 100000", r"\[graph\] rows must be"),
+        (SMALL + "prefixes = 3", r"\[graph\] prefixes must be a table"),
+        (SMALL + 'prefixes = { "a b" = "http://x/" }', r"\[graph\] prefixes holds 'a b', which cannot be a prefix"),
+        (SMALL + 'prefixes = { a = "x> . " }', r"\[graph\] prefixes must be an IRI"),
+        (SMALL + 'default_graph = "no iri"', r"\[graph\] default_graph must be an IRI"),
+        (SMALL + 'articles = "\\"}"', r"\[graph\] articles must be an IRI"),
+        (SMALL + 'language = "English"', r"\[graph\] language must be the code of a language"),
+        (SMALL + 'labels = "api"', r"\[graph\] labels = \"api\" needs the field api"),
+        (SMALL + 'search = "api"', r"\[graph\] search = \"api\" needs the field api"),
+        (SMALL + "label_service = 1", r"\[graph\] label_service must be true or false"),
+        (SMALL.replace("http://", "ftp://"), r"\[graph\] endpoint must be an address"),
+        (SMALL.replace("7878", "78789"), r"\[graph\] endpoint must be an address"),
+        (SMALL.replace("http://", "http://me:secret@"), r"\[graph\] endpoint must be an address without"),
+        (SMALL.replace("/query", "/query?key=secret"), r"\[graph\] endpoint must be an address without"),
+        (
+            SMALL + 'headers = { Authorization = "Bearer secret" }',
+            r"\[graph\] headers must name for Authorization an env",
+        ),
+        (SMALL + 'headers = { "X Y" = "A" }', r"\[graph\] headers holds 'X Y', which cannot be a header"),
+        (SMALL.replace('endpoint = "http://127.0.0.1:7878/query"', ""), r"\[graph\] endpoint is missing; write for"),
+        (SMALL + "[limits]\nseconds = 0", r"\[limits\] seconds must be a number from 1 to 300, not 0"),
+        (SMALL + "[limits]\ncache_days = -1", r"\[limits\] cache_days must be a number"),
+        (SMALL + "[limits]\nat_once = 100", r"\[limits\] at_once must be a whole number from 1 to 64"),
+        (
+            preset("wikipedia").replace("at_once = 3", "at_once = 4"),
+            r"at_once must be at most 3 for en\.wikipedia\.org",
+        ),
+        (SMALL + WIKI.replace("mediawiki", "wiki"), r"\[text\] kind must be one of mediawiki"),
+        (SMALL + WIKI.replace("api =", "apis ="), r"\[text\] apis is no field that is known; did you mean api\?"),
+    ],
+)
+def test_a_wrong_description_is_told_in_one_sentence_with_its_place_and_leaves_nothing(written, told, tmp_path):
+    with pytest.raises(WrongDescription, match=told) as wrong:
+        add_live(tmp_path, "w", written, "world.toml")
+    assert "\n" not in str(wrong.value)
+    assert "secret" not in str(wrong.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_live_world_is_described_anew_and_keeps_its_answers(tmp_path):
+    add_live(tmp_path, "w", SMALL, "small")
+    (tmp_path / "w" / "answers.sqlite").write_bytes(b"")
+    before = about_world(tmp_path, "w")
+    with pytest.raises(WorldExists, match="--replace"):
+        add_live(tmp_path, "w", SMALL + WIKI, "both")
+    assert about_world(tmp_path, "w") == before
+    add_live(tmp_path, "w", SMALL + WIKI, "both", replace=True)
+    assert about_world(tmp_path, "w")["hash"] != before["hash"]
+    assert (tmp_path / "w" / "answers.sqlite").is_file()
+
+
+def test_a_world_of_files_is_never_replaced_by_a_live_one(tmp_path):
+    folder = tmp_path / "w"
+    folder.mkdir()
+    (folder / "world.toml").write_text('name = "w"\nkind = "imported"\n')
+    with pytest.raises(WorldExists, match="choose another name"):
+        add_live(tmp_path, "w", SMALL, "small", replace=True)
+    assert about_world(tmp_path, "w")["kind"] == "imported"
+
+
+def test_comments_and_order_do_not_change_the_hash_and_a_value_does():
+    same = "# mine\n" + SMALL.replace('kind = "sparql"\n', "") + 'kind = "sparql"\n'
+    assert read_description(same).about["hash"] == read_description(SMALL).about["hash"]
+    assert read_description(SMALL + "rows = 5").about["hash"] != read_description(SMALL).about["hash"]
+
+
+def test_a_description_damaged_later_is_told_with_its_file(tmp_path):
+    add_live(tmp_path, "w", SMALL, "small")
+    (tmp_path / "w" / "world.toml").write_text(SMALL + "rows = 0", encoding="utf-8")
+    with pytest.raises(WorldError, match=r"w/world\.toml: \[graph\] rows must be"):
+        list_worlds(tmp_path)
+
+
+def test_a_header_comes_from_the_environment_and_its_value_is_nowhere_to_be_read(tmp_path, caplog):
+    with_key = SMALL + 'headers = { Authorization = "GRAPH_KEY" }'
+    add_live(tmp_path, "w", with_key, "w")
+    live = Access(contact="tests@showhow.example")
+    for environ in ({}, {"GRAPH_KEY": ""}, {"GRAPH_KEY": "planted\nkey"}):
+        with pytest.raises(SourceUnavailable, match="GRAPH_KEY") as missing:
+            open_world(tmp_path, "w", live, environ)
+        assert "planted" not in str(missing.value)
+    # The record answers without a key.
+    assert open_world(tmp_path, "w", Access(offline=True)).graph is not None
+    world = open_world(tmp_path, "w", live, {"GRAPH_KEY": "planted-key-271"})
+    with pytest.raises(SourceUnavailable):
+        world.graph.query("ASK {}")
+    shown = [repr(world), repr(vars(world.graph)), str(about_world(tmp_path, "w")), caplog.text]
+    files = b"".join(path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file())
+    assert b"planted-key-271" not in files
+    assert not any("planted-key-271" in text for text in shown)
