@@ -41,10 +41,10 @@ class Wikibase:
                 languagefallback="1",
             )
             for entity, facts in told.get("entities", {}).items():
-                # What was merged into another item comes as that one, and says from where it leads there.
+                # What was merged into another item comes with that one's facts, and stays what was asked for.
                 meant = (facts.get("redirects") or {}).get("from", entity)
                 if meant in asked and "missing" not in facts:
-                    found[asked[meant]] = self._entity(entity, facts)
+                    found[asked[meant]] = self._entity(meant, facts)
         return found
 
     def find(self, name: str, k: int) -> list[str]:

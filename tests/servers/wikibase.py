@@ -1,0 +1,123 @@
+"""The api.php of a wiki of entities over real HTTP: it answers as Wikidata's does, of a graph file.
+
+with serving(Path("wikibase.ttl")) as wiki:
+    wiki.api
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import rdflib
+from rdflib.namespace import RDFS, SKOS
+
+from worlds import terms
+
+_MOST = 50
+_ENTITY = rdflib.Namespace(terms.ENTITY)
+_MERGED = {"Q77": "Q1"}
+"""Items that were merged into others."""
+
+
+@dataclass(slots=True)
+class Wiki:
+    """A wiki that answers; `asked` holds what it was asked, and it tells an error while `ill`."""
+
+    graph: rdflib.Graph
+    api: str = ""
+    asked: list[dict[str, str]] = field(default_factory=list)
+    ill: bool = False
+
+    def answer(self, asked: dict[str, str]) -> dict[str, Any]:
+        """The answer of api.php to these parameters."""
+        self.asked.append(asked)
+        if self.ill:
+            return {"error": {"code": "internal_api_error", "info": "The wiki is ill."}}
+        match asked["action"], asked.get("list"):
+            case "wbgetentities", _:
+                return self._entities(asked)
+            case "wbsearchentities", _:
+                return {"search": [{"id": one} for one in self._begun(asked["search"])][: int(asked["limit"])]}
+            case "query", "search":
+                return {"query": {"search": [{"ns": 0, "title": one} for one in self._with_words(asked["srsearch"])]}}
+        return {"error": {"code": "badvalue", "info": f"Unrecognized value for parameter action: {asked['action']}."}}
+
+    def _entities(self, asked: dict[str, str]) -> dict[str, Any]:
+        ids = asked["ids"].split("|")
+        if len(ids) > _MOST:
+            return {"error": {"code": "toomanyvalues", "info": f'Too many values for "ids". The limit is {_MOST}.'}}
+        entities = {}
+        for one in ids:
+            meant = _MERGED.get(one, one)
+            facts = self._facts(meant, asked["languages"].split("|"))
+            if meant != one:
+                facts["redirects"] = {"from": one, "to": meant}
+            entities[one] = facts
+        return {"entities": entities, "success": 1}
+
+    def _facts(self, one: str, languages: list[str]) -> dict[str, Any]:
+        node = _ENTITY[one]
+        if (node, None, None) not in self.graph:
+            return {"id": one, "missing": True}
+        facts: dict[str, Any] = {"type": "item", "id": one, "labels": {}, "descriptions": {}, "aliases": {}}
+        for predicate, kind in ((RDFS.label, "labels"), (rdflib.SDO.description, "descriptions")):
+            for text in self.graph.objects(node, _http(predicate)):
+                if text.language in languages:
+                    facts[kind][text.language] = {"language": text.language, "value": str(text)}
+        for text in self.graph.objects(node, SKOS.altLabel):
+            facts["aliases"].setdefault(text.language, []).append({"language": text.language, "value": str(text)})
+        pages = [str(page) for page in self.graph.subjects(_http(rdflib.SDO.about), node)]
+        facts["sitelinks"] = {f"{page[8:10]}wiki": {"site": f"{page[8:10]}wiki", "url": page} for page in pages}
+        # As PHP writes what is empty.
+        return {name: value or [] if isinstance(value, dict) else value for name, value in facts.items()}
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        for predicate in (RDFS.label, SKOS.altLabel):
+            for node, name in self.graph.subject_objects(predicate):
+                if "/Q" in str(node):
+                    yield str(name).casefold(), str(node).removeprefix(terms.ENTITY)
+
+    def _begun(self, search: str) -> list[str]:
+        return sorted({one for name, one in self._names() if name.startswith(search.casefold())})
+
+    def _with_words(self, search: str) -> list[str]:
+        words = set(search.casefold().split())
+        return sorted({one for name, one in self._names() if words <= set(name.split())})
+
+
+def _http(term: rdflib.URIRef) -> rdflib.URIRef:
+    # Wikidata writes schema.org without the s.
+    return rdflib.URIRef(str(term).replace("https://schema.org/", "http://schema.org/"))
+
+
+@contextmanager
+def serving(file: Path) -> Iterator[Wiki]:
+    """A wiki of the entities of that file on a free port."""
+    wiki = Wiki(rdflib.Graph().parse(file))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(wiki.answer(dict(parse_qsl(urlsplit(self.path).query)))).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    wiki.api = f"http://127.0.0.1:{server.server_port}/w/api.php"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield wiki
+    finally:
+        server.shutdown()
+        server.server_close()
