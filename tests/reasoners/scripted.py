@@ -78,10 +78,12 @@ class Hanging:
 
     def __init__(self) -> None:
         self.called, self.go, self.came_back = Event(), Event(), Event()
+        self.on_call: Callable[[], object] = self.called.set
 
         def hang(_context: Context, text: str) -> Observation:
             """Hang."""
             self.called.set()
+            self.on_call()
             self.go.wait(60)
             self.came_back.set()
             return Observation(text, {})
