@@ -30,6 +30,7 @@ KEYS = {
     "Alt+T": "Go to the thought",
     "Alt+Z": "Undo the last step",
     "Alt+Y": "Bring the undone step back",
+    "Alt+B": "Begin the repair of an agent's answer anew",
     **QUEUE_KEYS,
 }
 
@@ -64,7 +65,9 @@ def workbench(trace_id: UUID) -> None:
                         f"This trace, {plain(record.maker)}, is {record.trace.status}. Fork it at a step to go on from "
                         "there, or take the next one."
                     )
-                if st.button("Next question", key="next", type="primary", shortcut="Ctrl+Enter"):
+                if st.button(
+                    "Next question", key="next", type="secondary" if failure else "primary", shortcut="Ctrl+Enter"
+                ):
                     open_next()
     _follow_up(recorder)
 
