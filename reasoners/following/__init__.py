@@ -1,13 +1,13 @@
 """Following demonstrations without a model: what they show is learned, and done again on another question.
 
-    phrases     English noun phrases: the friend of the daughter of the person whose hobby is chess
-    english     inflections, opposites, dates
-    asks        what a demonstration asks of whom, step by step, and what it found
-    sentences   how sentences that were read say it
-    frames      the wording of its question with holes, and how the answer follows from what was found
-    operations  the ways in which answers follow: all, count, first, last, before, equal ...
-    lessons     all of this from several demonstrations
-    walk        the steps of one run, with the origins of their arguments
-    lookups     how something is looked up in graph, articles and web pages, as demonstrations show it
-    follow      a question from its frame to its answer
+phrases     English noun phrases: the friend of the daughter of the person whose hobby is chess
+english     inflections, opposites, dates
+asks        what a demonstration asks of whom, step by step, and what it found
+sentences   how sentences that were read say it
+frames      the wording of its question with holes, and how the answer follows from what was found
+operations  the ways in which answers follow: all, count, first, last, before, equal ...
+lessons     all of this from several demonstrations
+walk        the steps of one run, with the origins of their arguments
+lookups     how something is looked up in graph, articles and web pages, as demonstrations show it
+follow      a question from its frame to its answer
 """

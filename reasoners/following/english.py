@@ -24,9 +24,7 @@ OPPOSITES = {
 _WORD = r"[A-Z](?:\.(?= [A-Z])|[\w'.-]*\w)?"
 NAME = re.compile(rf"(?<![\w'-]){_WORD}(?: (?:(?:of|the|de|von|van|la|le) )?(?:{_WORD}|\d+))*(?: \([^()]+\))?")
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
-_MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
+_MONTHS = "January February March April May June July August September October November December".split()
 _SPOKEN = re.compile(rf"(?<!\d)(\d{{1,2}}) ({'|'.join(_MONTHS)}) (\d{{1,4}})(?!\d)")
 _ISO = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T[\d:.]+Z?)?")
 _KEPT = frozenset(("gender", "residence", "species", "series"))

@@ -11,7 +11,7 @@ from reasoners.following.english import content, names_in, plain, words
 from reasoners.following.frames import RELATION_ASKED, Fit, Frame, Wordings, counting, fit, learned
 from reasoners.following.operations import COUNT
 from reasoners.following.phrases import Having, around, parse
-from reasoners.following.sentences import Pattern, learn
+from reasoners.following.sentences import RELATION, THING, Pattern, learn, relation_in
 
 _QUESTION_WORD = re.compile(r"\w+")
 
@@ -41,6 +41,7 @@ class Lessons:
         self._patterns: dict[tuple[str, str], list[Pattern]] = defaultdict(list)
         self._relations: dict[str, list[Pattern]] = defaultdict(list)
         self._readings: dict[str, set[str]] = defaultdict(set)
+        self._narrower: dict[str, dict[str, None]] = defaultdict(dict)
         self._explained: dict[str, set[str]] = defaultdict(set)
         self._thoughts: dict[str, dict[str, str]] = defaultdict(dict)
         for each in self.demonstrations:
@@ -64,11 +65,17 @@ class Lessons:
         relation = RELATION_ASKED.fullmatch(template)
         return [*self._patterns[template, source], *(self._relations[source] if relation else ())]
 
+    def narrower(self, asked: re.Match[str] | None) -> list[str]:
+        """The word for the relation that is asked for, and words that demonstrations take for answers to it."""
+        relation = asked["relation"] if asked else ""
+        return [relation, *self._narrower[relation]]
+
     def every_pattern(self, source: str) -> list[tuple[str, Pattern]]:
         """All that is known of how sentences of a source say anything, each with its relation."""
         told = [(_relation(template), each) for (template, of), found in self._patterns.items() if of == source
                 for each in found]  # fmt: skip
         named = [found["relation"] for t in self.wordings.templates if (found := RELATION_ASKED.fullmatch(t))]
+        named += [word for words_for in self._narrower.values() for word in words_for]
         return told + [(relation, each) for each in self._relations[source] for relation in named]
 
     def understood(self, template: str, reading: str) -> bool:
@@ -128,10 +135,18 @@ class Lessons:
                 found = learn(sentence, ask.subject, value, relation)
                 if found is None:
                     continue
-                if relation and "<relation>" in found.parts:
+                if relation and RELATION in found.parts:
                     self._relations[ask.source].append(found)
-                else:
-                    self._patterns[ask.template, ask.source].append(found)
+                    continue
+                self._patterns[ask.template, ask.source].append(found)
+                if relation and found.kind == THING:
+                    self._study_narrower(ask, relation, sentence, value)
+
+    def _study_narrower(self, ask: Ask, relation: str, sentence: str, value: str) -> None:
+        """Take up that a sentence answers with another word than was asked by: the father, of who the parents are."""
+        if (word := relation_in(sentence, ask.subject)) and (found := learn(sentence, ask.subject, value, word)):
+            self._narrower[relation].setdefault(word)
+            self._relations[ask.source].append(found)
 
     def _study_thoughts(self, shown: Demonstration, ask: Ask) -> None:
         step = shown.record.steps[ask.step - 1]
@@ -157,7 +172,7 @@ class Lessons:
             if hit["title"] in later and search.value in hit["snippet"]:
                 found = learn(hit["snippet"], hit["title"], search.value, fact)
                 template = self.wordings.asked(fact, what=True)
-                if found and "<relation>" in found.parts:
+                if found and RELATION in found.parts:
                     self._relations[TEXT].append(found)
                 elif found:
                     self._patterns[template, TEXT].append(found)

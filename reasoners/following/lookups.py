@@ -9,8 +9,9 @@ from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB, shown
 from reasoners.following.english import days_in, listed, names_in, plain, spoken, as_day
 from reasoners.following.frames import RELATION_ASKED
 from reasoners.following.lessons import Lessons
-from reasoners.following.sentences import DAY, THING, Pattern, said
+from reasoners.following.sentences import DAY, THING, WORD, Pattern, said
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
+from tools.wikisearch import MOST_HITS
 
 MOST_PAGES = 3
 _ON_THE_WAY = re.compile(r"\?x\d")
@@ -75,10 +76,12 @@ class Lookups:
         found: list[Thing] = []
         if GRAPH in self._lessons.sources or (shown_ways and shown_ways.queries):
             found = yield from self._by_typed(fact, value)
-        if (not found or self._spread) and shown_ways and shown_ways.searched and "wikisearch" in self._walk.tools:
+        if found and self._spread is None:
+            yield from self._probe(found[0], "")
+        if self._goes_on(found) and shown_ways and shown_ways.searched and "wikisearch" in self._walk.tools:
             more = yield from self._by_search(fact, value)
             found = _merged(found, more)
-        if not found or self._spread:
+        if self._goes_on(found):
             for template in (shown_ways.templates if shown_ways else ())[:1]:
                 more = yield from self._on_pages(template, Thing(value), template.replace(BLANK, value))
                 found = _merged(found, more)
@@ -87,6 +90,10 @@ class Lookups:
         self._walk.note(f"Whose {fact} is {value}? {listed([thing.text for thing in found])}.")
         return found
 
+    def _goes_on(self, found: Sequence[Thing]) -> bool:
+        """Whether more sources are asked: where nothing was found, or each may tell a part."""
+        return not found or self._spread is not False
+
     def _wanted(self, template: str, source: str) -> bool:
         """Whether another source is asked although one has answered: for people, who may be told in parts."""
         return bool(self._spread) and source != WEB and template.startswith("Who ")
@@ -94,12 +101,12 @@ class Lookups:
     def _compare(self, template: str, thing: Thing, asked: str, found: Sequence[Thing]) -> Steps:
         """Whether the article says what the graph does: if not, the facts are spread over the sources.
 
-        Where nothing is found, or what no article says in a word, other questions about the same tell it.
+        Two people may be told of each other in two sources; then, and where nothing is found, other questions decide.
         """
         if TEXT not in self._lessons.sources or "read" not in self._walk.tools:
             self._spread = False
             return
-        if not found:
+        if not found or template.startswith("Who "):
             yield from self._probe(thing, template)
             return
         thought = self._lessons.thought("read", template, asked, thing.text)
@@ -113,7 +120,7 @@ class Lookups:
     def _probe(self, thing: Thing, asked_already: str) -> Steps:
         """Compare the sources by something else that demonstrations ask the graph for."""
         for template in self._lessons.asked_of_graph:
-            if template != asked_already and self._spread is None:
+            if template != asked_already and self._spread is None and not template.startswith("Who "):
                 self._spread = True  # until it is told otherwise, and so that the probe is not probed
                 asked = template.replace(BLANK, thing.text)
                 found = yield from self._by_query(template, thing, asked)
@@ -145,7 +152,7 @@ class Lookups:
         thought = f"It is read as: {candidate['reading']}. That is what I ask."
         found = yield from self._rows(thought, candidate["sparql"])
         if self._spread is None:
-            yield from self._compare(template, thing, asked, found if not _ON_THE_WAY.search(candidate["sparql"]) else [])
+            yield from self._compare(template, thing, asked, found)
         return found
 
     def _by_typed(self, fact: str, value: str) -> Steps:
@@ -194,22 +201,30 @@ class Lookups:
             self._unclear.append(str(failed))
             return []
         patterns = self._lessons.patterns(template, TEXT)
-        found = said(patterns, read["sentences"], thing.text, _relation(template))
-        if not found and (odd := self._odd(read, thing.text, patterns)):
+        found = self._said(template, TEXT, read["sentences"], thing.text)
+        looked_at = read["sentences"] if self._spread else [best["text"] for best in read["best"]]
+        if not found and (odd := self._odd(looked_at, thing.text, patterns, TEXT)):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         return [Thing(text) for text in found]
 
-    def _odd(self, read: dict[str, Any], subject: str, patterns: Sequence[Pattern]) -> str | None:
-        """A sentence among the best ones that no demonstration explains and that holds such a value."""
-        kinds = {each.kind for each in patterns} or {DAY, THING}
-        known = self._lessons.every_pattern(TEXT)
-        for best in read["best"]:
-            sentence = best["text"]
-            held = (DAY in kinds and days_in(sentence)) or (
-                THING in kinds and [name for name in names_in(sentence) if name not in (subject, _bare(subject))]
+    def _said(self, template: str, source: str, sentences: Sequence[str], subject: str) -> list[str]:
+        """What sentences say in answer, also by narrower words: a father and a mother are parents."""
+        patterns = self._lessons.patterns(template, source)
+        relations = self._lessons.narrower(RELATION_ASKED.fullmatch(template))
+        return list(dict.fromkeys(value for each in relations for value in said(patterns, sentences, subject, each)))
+
+    def _odd(self, sentences: Sequence[str], subject: str, patterns: Sequence[Pattern], source: str) -> str | None:
+        """A sentence that no demonstration explains and that holds such a value as is looked for."""
+        kinds = {each.kind for each in patterns} or {DAY, THING, WORD}
+        known = self._lessons.every_pattern(source)
+        for sentence in sentences:
+            held = (
+                (DAY in kinds and days_in(sentence))
+                or (THING in kinds and [name for name in names_in(sentence) if name not in (subject, _bare(subject))])
+                or (WORD in kinds and re.search(r" [a-z]+(?: [a-z]+)*\.$", sentence))
             )
             if held and not any(each.values(sentence, subject, relation) for relation, each in known):
-                return str(sentence)
+                return sentence
         return None
 
     def _on_pages(self, template: str, thing: Thing, asked: str) -> Steps:
@@ -222,12 +237,15 @@ class Lookups:
             self._unclear.append(str(failed))
             return []
         found: list[Thing] = []
-        telling = [p for p in seen["pages"] if said(patterns, [p["snippet"]], thing.text, _relation(template))]
+        telling = [page for page in seen["pages"] if self._said(template, WEB, [page["snippet"]], thing.text)]
         for page in telling[:MOST_PAGES]:
             thought = f"The page {page['title']} may tell it."
             read = yield from self._walk.call(thought, "read", title=page["address"], question=asked)
-            told = said(patterns, read["sentences"], thing.text, _relation(template))
+            told = self._said(template, WEB, read["sentences"], thing.text)
             found = _merged(found, [Thing(text) for text in told])
+        about = [page["snippet"] for page in seen["pages"] if thing.text in page["snippet"]]
+        if not found and (odd := self._odd(about, thing.text, patterns, WEB)):
+            self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         if len(found) > 1 and not template.startswith("Who "):
             raise Broken(f"web pages contradict each other about {asked!r}")
         return found
@@ -237,18 +255,15 @@ class Lookups:
         asked = f"Whose {fact} is {value}?"
         seen = yield from self._walk.call(f"{asked} I search the articles.", "wikisearch", query=value)
         patterns = self._lessons.patterns(self._lessons.wordings.asked(fact, what=True), TEXT)
-        return [
-            Thing(hit["title"], hit["entity"])
-            for hit in seen["hits"]
-            if plain(value) in map(plain, said(patterns, [hit["snippet"]], hit["title"], fact))
-        ]
+        telling = [hit for hit in seen["hits"] if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", hit["snippet"])]
+        for hit in telling:
+            if plain(value) not in map(plain, said(patterns, [hit["snippet"]], hit["title"], fact)):
+                raise Broken(f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration")
+        if len(telling) == len(seen["hits"]) >= MOST_HITS:
+            raise Broken(f"a search for {value} finds more than it shows")
+        return [Thing(hit["title"], hit["entity"]) for hit in telling]
 
     _ways = {GRAPH: _by_query, TEXT: _by_article, WEB: _on_pages}
-
-
-def _relation(template: str) -> str:
-    found = RELATION_ASKED.fullmatch(template)
-    return found["relation"] if found else ""
 
 
 def _bare(name: str) -> str:

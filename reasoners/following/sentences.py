@@ -43,7 +43,6 @@ class Pattern:
         return _read(match["value"], self.kind)
 
 
-
 def kind_of(value: str) -> str:
     """Whether a value is a day, a name or a word."""
     if as_day(value):
@@ -68,6 +67,17 @@ def learn(sentence: str, subject: str, value: str, relation: str) -> Pattern | N
         parts += [*_fixed(sentence[place : span[0]], relation), hole]
         place = span[1]
     return Pattern((*parts, *_fixed(sentence[place:], relation)), kind_of(value))
+
+
+def relation_in(sentence: str, subject: str) -> str | None:
+    """The noun by which a sentence calls somebody's relation: Ada's mother, the mother of Ada, her mother was."""
+    whom = "|".join(map(re.escape, sorted(_ways_to_say(subject), key=len, reverse=True)))
+    ways = (
+        rf"(?:{whom})'s ([a-z][a-z-]*)",
+        rf"the ([a-z][a-z-]*) of (?:{whom})",
+        r"(?:His|Her) ([a-z][a-z-]*) (?:is|was)\b",
+    )
+    return next((match[1] for way in ways if (match := re.search(way, sentence))), None)
 
 
 def _span(sentence: str, text: str) -> tuple[int, int] | None:
