@@ -11,15 +11,19 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from db import projects, queue, reading, review
+from db import libraries, projects, queue, reading, review
 from db.bulk import insert_rows, values
 from db.database import Database
 from db.models import Project, Question, Step, Trace
 from db.schema import upgrade
+from db.tool_calls import Scope
+from db.tool_report import tool_report
+from tools.failures import kind_of
 
 QUESTIONS, STEPS, PEOPLE, REPEATS, BATCH = 100_000, 10, 50, 20, 2_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATUSES = ("approved", "submitted", "approved", "rejected", "approved", "submitted", "failed", "approved")
+TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel", "websearch")
 OBSERVATION = (
     "The quay was built in 1824 and rebuilt after the flood; its architect is buried in the chapel above it. " * 4
 )
@@ -79,7 +83,17 @@ def acts(
         with database.read() as session:
             reading.open_trace(session, traces[number * len(traces) // REPEATS])
 
-    return {"store_queue": open_queue, "store_review": open_review, "store_open_trace": open_one}
+    def report_tools(number: int) -> None:
+        # By people is all of it, so that the condition costs what it costs.
+        with database.read() as session:
+            tool_report(session, Scope(by=libraries.PEOPLE if number % 2 else None), kind_of)
+
+    return {
+        "store_queue": open_queue,
+        "store_review": open_review,
+        "store_open_trace": open_one,
+        "store_tool_report": report_tools,
+    }
 
 
 def fill(database: Database, count: int, steps: int) -> tuple[UUID, list[UUID], list[UUID]]:
@@ -122,8 +136,20 @@ def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, A
 
 
 def step_row(trace_id: UUID, position: int) -> dict[str, Any]:
-    """A step of usual length."""
-    return {**STEP, "id": uuid7(), "trace_id": trace_id, "position": position, "rating": position % 5 + 1}
+    """A step of usual length; one in twenty failed, and two in three of the others are rated."""
+    key = uuid7()
+    # Some of the key's bits are drawn by chance.
+    chance = key.int % 1_000_003
+    step = {**STEP, "id": key, "trace_id": trace_id, "position": position}
+    step |= {"tool": TOOLS[chance % len(TOOLS)], "latency": 0.001 * (1 + chance % 5_000)}
+    if chance % 20 == 0:
+        return {
+            **step,
+            "observation": None,
+            "data": None,
+            "error": f"There is no article titled {chance}; search for it.",
+        }
+    return {**step, "rating": position % 5 + 1 if chance % 3 else None}
 
 
 def _timed(act: Callable[[int], Any], number: int) -> float:
