@@ -1,6 +1,8 @@
 from pathlib import Path
 
-from settings import DEFAULT_ENCODER, Settings
+import pytest
+
+from settings import DEFAULT_ENCODER, SettingError, Settings
 
 
 def test_without_an_environment_everything_has_a_default():
@@ -24,3 +26,33 @@ def test_the_environment_wins_over_the_file_and_empty_means_unset(tmp_path: Path
 def test_keys_of_providers_are_no_part_of_the_settings():
     found = Settings.from_env({"OPENAI_API_KEY": "secret-1", "SHOWHOW_HOME": "/tmp"})  # noqa: S108 - never touched
     assert "secret-1" not in repr(found)
+
+
+def test_what_concerns_the_model_has_defaults_and_no_price():
+    found = Settings.from_env({})
+    assert (found.model_seconds, found.model_temperature, found.model_price) == (120.0, 0.0, None)
+    told = {
+        "SHOWHOW_MODEL_SECONDS": "30",
+        "SHOWHOW_MODEL_TEMPERATURE": "default",
+        "SHOWHOW_MODEL_PRICE": "2.50/10",
+    }
+    found = Settings.from_env(told)
+    assert (found.model_seconds, found.model_temperature, found.model_price) == (30.0, None, (2.5, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("SHOWHOW_MODEL_SECONDS", "soon"),
+        ("SHOWHOW_MODEL_SECONDS", "0"),
+        ("SHOWHOW_MODEL_SECONDS", "-5"),
+        ("SHOWHOW_MODEL_TEMPERATURE", "hot"),
+        ("SHOWHOW_MODEL_PRICE", "10"),
+        ("SHOWHOW_MODEL_PRICE", "a/b"),
+        ("SHOWHOW_MODEL_PRICE", "-1/2"),
+        ("SHOWHOW_MODEL_PRICE", "nan/inf"),
+    ],
+)
+def test_what_cannot_be_used_is_told_with_an_example(name: str, written: str):
+    with pytest.raises(SettingError, match=rf"{name} is '{written}'; write .*such as"):
+        Settings.from_env({name: written})

@@ -1,14 +1,13 @@
 """What a provider's package raises, told as a ChatError: one sentence that never holds a key."""
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from langchain_core import exceptions as langchain
 
 from tools import chat_errors as errors
+from worlds.live.retry_after import retry_after
 
 _LONGEST_WORDS = 240
 _KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.IGNORECASE)
@@ -108,14 +107,6 @@ def _words(error: Exception, asked: Asked) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """The seconds that the server wants to be left alone for, be they told as a number or as a date."""
+    """The seconds that the server wants to be left alone for."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    written = str(headers.get("retry-after") or "").strip()
-    try:
-        return max(0.0, float(written)) if written else None
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(written).timestamp() - time.time())
-    except ValueError:
-        return None
+    return retry_after(headers.get("retry-after"))

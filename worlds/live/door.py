@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
 
 from worlds.live.access import Access, Policy
 from worlds.live.answers import Answers
 from worlds.live.gate import gate_of
 from worlds.live.request import Answer, BadStatus, Busy, NoAnswer, Request, host_of, named
+from worlds.live.retry_after import retry_after
 from worlds.live.turns import Turns
 from worlds.live.wire import Broken, Late, exchange
 from worlds.source import SourceTimeout, SourceUnavailable
@@ -115,7 +115,7 @@ class Door:
 
     def _told_to_wait(self, answer: Answer, wait: float) -> float:
         """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
-        told = _retry_after(answer.headers.get("retry-after"))
+        told = retry_after(answer.headers.get("retry-after"))
         if told is None and answer.status != 429:
             return wait
         wait = wait if told is None else told
@@ -175,20 +175,6 @@ class Door:
             )
         request.check(answer)
         return answer
-
-
-def _retry_after(told: str | None) -> float | None:
-    """The seconds that a Retry-After asks for, be it a number or a date; None where it says nothing."""
-    if told is None:
-        return None
-    if told.strip().isdigit():
-        return float(told)
-    try:
-        moment = parsedate_to_datetime(told)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def _later(seconds: float) -> str:
