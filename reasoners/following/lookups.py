@@ -59,13 +59,13 @@ class Lookups:
         asked = template.replace(BLANK, thing.text)
         found: list[Thing] = []
         for source in (GRAPH, TEXT, WEB):
-            if source not in self._lessons.sources or (found and not self._wanted(template, source)):
+            if source not in self._lessons.sources or (found and not self._wanted(template)):
                 continue
             more = yield from self._ways[source](self, template, thing, asked)
             found = _merged(found, more)
             if source == GRAPH and self._spread is False and (found or not self._unclear):
                 break
-        if not found and self._unclear:
+        if self._unclear and (not found or (self._spread is not False and template.startswith("Who "))):
             raise Broken(self._unclear[0])
         self._walk.note(f"{asked} {listed([thing.text for thing in found])}.")
         return found
@@ -94,9 +94,9 @@ class Lookups:
         """Whether more sources are asked: where nothing was found, or each may tell a part."""
         return not found or self._spread is not False
 
-    def _wanted(self, template: str, source: str) -> bool:
+    def _wanted(self, template: str) -> bool:
         """Whether another source is asked although one has answered: for people, who may be told in parts."""
-        return bool(self._spread) and source != WEB and template.startswith("Who ")
+        return self._spread is not False and template.startswith("Who ")
 
     def _compare(self, template: str, thing: Thing, asked: str, found: Sequence[Thing]) -> Steps:
         """Whether the article says what the graph does: if not, the facts are spread over the sources.
@@ -153,6 +153,9 @@ class Lookups:
         found = yield from self._rows(thought, candidate["sparql"])
         if self._spread is None:
             yield from self._compare(template, thing, asked, found)
+        if self._spread is not False and _ON_THE_WAY.search(candidate["sparql"]):
+            self._unclear.append(f"the facts are spread over sources, and no demonstration takes {asked!r} apart")
+            return []
         return found
 
     def _by_typed(self, fact: str, value: str) -> Steps:
