@@ -38,3 +38,23 @@ def test_a_world_is_opened_once_and_again_after_it_was_built_anew(home):
     assert again.text.article("A").sentences == ("new",)
     assert [entity.label for entity in again.graph.entities(["http://x/a"])] == ["new"]
     again.graph.close()
+
+
+def test_the_language_model_is_the_one_that_is_set_up_and_none_where_none_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    build(home, "old")
+    resources.chat.cache_clear()
+    assert resources.chat() is None
+    assert resources.tool_context("w").chat is None
+    for name, value in {"": "some-model", "_BASE_URL": "http://127.0.0.1:9/v1", "_PRICE": "1/2"}.items():
+        monkeypatch.setenv(f"SHOWHOW_MODEL{name}", value)
+    resources.settings.cache_clear()
+    resources.chat.cache_clear()
+    chat = resources.chat()
+    assert chat is not None
+    assert (chat.name, chat.seconds) == ("some-model", 120.0)
+    assert chat.price is not None
+    assert (chat.price.input, chat.price.output) == (1.0, 2.0)
+    assert resources.tool_context("w").chat is chat
+    resources.chat.cache_clear()

@@ -3,9 +3,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
 
 from tests.servers.model import Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
-from tools.chat import Message, ModelSetup, build_chat
+from tools.chat import Call, Chat, Message, ModelSetup, build_chat
 from tools.chat_errors import (
     ChatBroken,
     ChatBusy,
@@ -19,6 +21,8 @@ from tools.chat_errors import (
     ChatUnknownModel,
     ChatUnreachable,
 )
+from tools.chat_failures import Asked
+from tools.chat_model import LangChainModel
 from tools.registry import TOOLS
 from tools.usage import Price, Usage
 
@@ -295,3 +299,15 @@ def test_the_model_loads_once_however_many_ask_first():
         for thread in threads:
             thread.join()
         assert len(server.requests) == 8
+
+
+def test_a_model_of_any_provider_is_asked_through_langchain():
+    said = AIMessage("Paris.\nObservation: no", tool_calls=[{"name": "read", "args": {"title": "Paris"}, "id": "7"}])
+    model = LangChainModel(FakeMessagesListChatModel(responses=[said]), Asked("fake", "fake"), told_ends=False)
+    chat = Chat("fake", lambda: model, price=Price(1.0, 1.0))
+    reply = chat.ask(ASKED, stop=["\nObservation:"])
+    assert reply.text == "Paris."
+    assert reply.calls == (Call("7", "read", {"title": "Paris"}),)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost) == (None, None, None)
+    with pytest.raises(ChatError, match="no reply of a model"):
+        chat.ask(ASKED, tools=[TOOLS["read"]])  # this one cannot be given tools
