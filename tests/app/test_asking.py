@@ -1,0 +1,197 @@
+"""Asking in the background: side by side, stopped, gone on with, run again; a model over real HTTP behind it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app import resources
+from app.asking import FAILURES, Ask, Wanted, asks, begin, go_on, is_at_work, prompt_of, run_from
+from app.solving import Way
+from app.worker import is_alive, this_worker
+from db import projects, queue, reading, review, runs
+from db.libraries import MODELS
+from db.record import TraceRecord
+from reasoners.limits import Limits
+from tests.servers.model import ModelServer, Request, Says
+from worlds.build import Sources, build_world
+from worlds.importers import read_articles
+
+HARBOUR = Path(__file__).parents[1] / "tools"
+CACHED = (resources.settings, resources.database, resources.chat, asks)
+MODEL = Way("humaniq", {"own_answer": False, "response": "none"})
+QUESTION = "Where was Ada Reed born?"
+
+
+def forget() -> None:
+    for cached in CACHED:
+        cached.cache_clear()
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(answering) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> Iterator[Path]:
+    """A home with the harbour and a model, in this process."""
+    told = {"SHOWHOW_HOME": str(tmp_path), "SHOWHOW_MODEL": "openai:scripted", "OPENAI_API_KEY": "none"}
+    for name, value in {**told, "SHOWHOW_MODEL_BASE_URL": server.url}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SHOWHOW_DATABASE_URL", raising=False)
+    forget()
+    sources = Sources(read_articles(HARBOUR / "harbour.jsonl"), HARBOUR / "harbour.ttl")
+    build_world(tmp_path / "worlds", "harbour", sources)
+    yield tmp_path
+    resources.database().close()
+    forget()
+
+
+def answering(request: Request) -> Any:
+    """Searches once, then knows."""
+    if request.body["messages"][-1]["role"] == "tool":
+        return Says("I know it.\nFinal Answer: Gullhaven")
+    if "hang" in str(request.body["messages"][-1]["content"]):
+        return Says("I look, and then I hang. " * 40, pause=0.02)
+    return Says("I look.", calls=[("wikisearch", {"query": "Ada Reed"})])
+
+
+def opened(trace_id: UUID) -> TraceRecord:
+    with resources.database().read() as session:
+        return reading.open_trace(session, trace_id)
+
+
+def until(true: Callable[[], Any]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
+
+
+def begun(question: str = QUESTION, way: Way = MODEL, limits: Limits | None = None) -> Ask:
+    return begin(Wanted(question, "harbour", way, limits or Limits()))
+
+
+def test_an_ask_in_the_background_is_in_the_store_from_the_start_and_ends_there():
+    trace_id = asks().start(begun())
+    assert opened(trace_id).question.text == QUESTION
+    until(lambda: asks().at(trace_id) is None)
+    record = opened(trace_id)
+    assert (record.trace.ending, record.trace.final_answer, len(record.steps)) == ("answered", "Gullhaven", 1)
+    assert record.project.name == "Asked of harbour"
+    assert record.trace.configuration["way"] == {"reasoner": "humaniq", "options": MODEL.options, "library": None}
+    assert record.trace.configuration["model"] == "openai:scripted"
+
+
+def test_the_same_question_is_asked_twice_and_kept_once():
+    first, second = begun(), begun(f"  {QUESTION} ")
+    assert first.trace_id != second.trace_id
+    assert opened(first.trace_id).question.id == opened(second.trace_id).question.id
+
+
+def test_one_who_hangs_blocks_no_other_is_heard_and_stops_at_once():
+    hanging = begun("Will this hang?")
+    asks().start(hanging)
+    until(lambda: "then I hang. I look" in hanging.said)
+    assert is_at_work(opened(hanging.trace_id).trace)
+    other = asks().start(begun())
+    until(lambda: asks().at(other) is None)
+    assert opened(other).trace.ending == "answered"
+
+    assert asks().at(hanging.trace_id) is hanging
+    began = time.monotonic()
+    hanging.stop()
+    until(lambda: asks().at(hanging.trace_id) is None)
+    assert time.monotonic() - began < 5
+    assert opened(hanging.trace_id).trace.ending == "stopped"
+    assert not is_at_work(opened(hanging.trace_id).trace)
+
+
+def test_what_was_interrupted_is_known_and_goes_on():
+    ask = begun()
+    assert not is_at_work(opened(ask.trace_id).trace)
+    with resources.database().read() as session:
+        (listed,) = runs.latest(session, "ask")
+    assert (listed.trace_id, listed.ending) == (ask.trace_id, None)
+    assert go_on(ask.trace_id, Limits()).work().ending == "answered"
+
+
+def test_run_again_from_a_step_keeps_what_was_before():
+    ask = begun()
+    ask.work()
+    again = run_from(ask.trace_id, 1, MODEL, Limits())
+    again.work()
+    record = opened(again.trace_id)
+    assert (record.trace.parent_id, record.trace.parent_position) == (ask.trace_id, 1)
+    assert (record.trace.ending, len(record.steps)) == ("answered", 1)
+
+
+def test_the_prompt_that_is_shown_is_the_one_that_was_sent(server: ModelServer):
+    ask = begun()
+    ask.work()
+    record = opened(ask.trace_id)
+    assert len(server.requests) == 2
+    for position, request in enumerate(server.requests, 1):
+        sent = [(each["role"], each.get("content") or "") for each in request.body["messages"]]
+        assert [(each.role, each.text) for each in prompt_of(record, position)] == sent
+
+
+@pytest.mark.parametrize(
+    ("way", "world", "said"),
+    [
+        (Way("nobody"), "harbour", "there is no reasoner 'nobody'"),
+        (Way("humaniq", {"k": -1}), "harbour", "k is -1"),
+        (Way("humaniq", library="nets"), "harbour", "there is no library 'nets'"),
+        (MODEL, "moon", "There is no world 'moon'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_stored(way: Way, world: str, said: str):
+    with pytest.raises(FAILURES, match=said):
+        begin(Wanted("Who?", world, way))
+    with resources.database().read() as session:
+        assert projects.projects(session) == []
+
+
+def test_a_limit_is_told_on_the_trace():
+    ended = begun(limits=Limits(seconds=0.01)).work()
+    assert (ended.ending, ended.failure) == (
+        "limit",
+        "the limit of 0.01 seconds is reached; ask again with a higher one",
+    )
+
+
+def test_a_runs_traces_are_nobodys_drafts_and_reviewed_only_when_models_are_asked_for():
+    begun()
+    begun("Another?").work()
+    with resources.database().begin() as session:
+        (project,) = projects.projects(session)
+        ada = projects.get_or_create_user(session, "ada")
+        assert queue.drafts(session, project.id, ada.id) == []
+        assert queue.progress(session, project.id, ada.id).done == 0
+        assert review.counts(session, project.id) == {}
+        assert review.to_review(session, project.id).lines == []
+        assert review.counts(session, project.id, by=MODELS) == {"draft": 1, "submitted": 1}
+        (line,) = review.to_review(session, project.id, by=MODELS).lines
+    assert line.question == "Another?"
+
+
+def test_a_process_is_known_to_be_alive_by_more_than_its_number():
+    assert is_alive(this_worker())
+    host, number, started = this_worker().split(":")
+    assert not is_alive(f"{host}:{number}:{int(started) + 1}")
+    assert not is_alive(f"another-{host}:{number}:{started}")
+    assert not is_alive("")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={**os.environ}) as child:
+        told = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        worker = f"{host}:{child.pid}:{told}"
+        assert is_alive(worker)
+        child.kill()
+    assert not is_alive(worker)
