@@ -31,4 +31,6 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     flags = [f"--{name}={value}" for name, value in options.items()]
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(ASGI), *flags])  # noqa: S606 - our own server
+    # -P: the folder that it is started in may hold one of worlds, whose names must not be taken for our modules.
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(ASGI), *flags]
+    os.execv(sys.executable, command)  # noqa: S606 - our own server
