@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import count
 from threading import Lock
 
 from worlds import terms
@@ -17,6 +18,17 @@ _SAMPLE = 50
 _SAMPLED_AT_ONCE = 20
 _PAGE = 2000
 
+_DEFINED = """
+SELECT ?s ?type ?label (GROUP_CONCAT(DISTINCT ?alias; separator="\\n") AS ?aliases) WHERE {{
+  {{ SELECT ?s ?type WHERE {{ ?s a wikibase:Property ; wikibase:propertyType ?type }}
+     ORDER BY ?s LIMIT {most} OFFSET {start} }}
+  OPTIONAL {{ ?s rdfs:label ?own FILTER(LANG(?own) = "{language}") }}
+  OPTIONAL {{ ?s rdfs:label ?any FILTER(LANG(?any) = "mul") }}
+  OPTIONAL {{ ?s skos:altLabel ?alias FILTER(LANG(?alias) = "{language}") }}
+  BIND(COALESCE(?own, ?any) AS ?label)
+}} GROUP BY ?s ?type ?label
+"""
+
 
 class GraphRelations:
     """The relations of an endpoint; each is described once and then remembered."""
@@ -25,6 +37,7 @@ class GraphRelations:
         self._protocol = protocol
         self._entities = entities
         self._ids = Ids.of(protocol.endpoint)
+        self._language = protocol.endpoint.language
         self._wikibase = protocol.endpoint.vocabulary == "wikibase"
         self._known: dict[str, Relation] = {}
         self._all: tuple[Relation, ...] | None = None
@@ -44,7 +57,7 @@ class GraphRelations:
         """Every one of the graph, by id."""
         with self._lock:
             if self._all is None:
-                predicates = self._properties() if self._wikibase else self._in_use()
+                predicates = self._defined() if self._wikibase else self._in_use()
                 self._describe(predicates)
                 self._all = tuple(self._sorted(predicates))
             return self._all
@@ -55,16 +68,24 @@ class GraphRelations:
     def _in_use(self) -> list[str]:
         return self._predicates("SELECT DISTINCT ?p WHERE { ?s ?p ?o }")
 
-    def _properties(self) -> list[str]:
-        """Every property that the wiki defines, a page at a time; Wikidata has more than 12,000."""
-        found: list[str] = []
-        while True:
-            rows = self._protocol.select(
-                f"SELECT ?s WHERE {{ ?s a wikibase:Property }} ORDER BY ?s LIMIT {_PAGE} OFFSET {len(found)}"
-            ).rows
-            found += [one.value for (one,) in rows if one is not None]
+    def _defined(self) -> list[str]:
+        """Every property that the wiki defines, described, a page at a time; Wikidata has more than 12,000."""
+        found: dict[str, None] = {}
+        for page in count():
+            rows = self._protocol.select(_DEFINED.format(language=self._language, most=_PAGE, start=page * _PAGE)).rows
+            for one, kind, label, aliases in rows:
+                if one is None or kind is None:
+                    continue
+                known = self._ids.id_of(one.value)
+                names = [name for name in (aliases.value.split("\n") if aliases else []) if name]
+                iri = str(self._ids.predicate_of(known))
+                found[iri] = None
+                called = label.value if label else known
+                leads = _declared(kind.value.rpartition("#")[2])
+                self._known[iri] = Relation(known, called, tuple(sorted(names)), leads)
             if len(rows) < _PAGE:
-                return [str(self._ids.predicate_of(self._ids.id_of(iri))) for iri in found]
+                break
+        return list(found)
 
     def _predicates(self, sparql: str) -> list[str]:
         found = [one.value for (one,) in self._protocol.select(sparql).rows if one is not None]
