@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
+from tools.as_it_stands import AsItStands
 from tools.chat import Call, Message, ModelSetup, Offered, Reply, Request
 from tools.chat_errors import ChatBroken, ChatCut, ChatError, ChatUnavailable
 from tools.chat_failures import Asked, told
@@ -103,6 +104,8 @@ def load(setup: ModelSetup) -> LangChainModel:
         first = str(wrong).split("\n", 1)[0]
         failure = ChatUnavailable(f"SHOWHOW_MODEL is {name!r}, which names no model that can be set up: {first}")
     else:
+        if compatible:
+            model.client = AsItStands(model.client)
         place = httpx2.URL(base_url).netloc.decode() if base_url else name
         return LangChainModel(model, Asked(name, place, _secrets(model)), told_ends=compatible)
     raise failure

@@ -1,0 +1,37 @@
+"""Requests go out as LangChain makes them, whichever way they take through OpenAI's client."""
+
+from typing import Any
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from tests.servers.model import ModelServer, Says
+from tools.as_it_stands import AsItStands
+from tools.chat import Call, Message
+from tools.chat_model import _message
+from tools.registry import TOOLS
+
+MESSAGES = [
+    Message("system", "You help."),
+    Message("user", "Who?"),
+    Message("assistant", "I look.", (Call("call_1", "wikisearch", {"query": "Ada"}),)),
+    Message("tool", "1. Ada", (), "call_1"),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_the_body_is_the_same_with_and_without_the_walk(*, stream: bool) -> None:
+    def bodies(*, plain: bool) -> list[dict[str, Any]]:
+        with ModelServer([Says("Ada."), Says("Ada.")]) as server:
+            model = ChatOpenAI(model="scripted", base_url=server.url, api_key=SecretStr("none"), max_retries=0)
+            if plain:
+                model.client = AsItStands(model.client)
+            function = {"name": "read", "description": "Read.", "parameters": TOOLS["read"].schema}
+            for asked in (model, model.bind_tools([{"type": "function", "function": function}])):
+                messages = [_message(one) for one in MESSAGES]
+                told = list(asked.stream(messages, stop=["x"])) if stream else [asked.invoke(messages, stop=["x"])]
+                assert "".join(str(each.text) for each in told) == "Ada."
+            return [request.body for request in server.requests]
+
+    assert bodies(plain=True) == bodies(plain=False)
