@@ -23,6 +23,14 @@ _MOST_REDIRECTS = 5
 _FIRST_WAIT = 0.5
 _KEPT_OF_FAILURE = 10_000
 _SHORTEST_KEY = 8
+_ADVICE = {
+    401: "; it wants a key: check the headers in world.toml and the variables that they name",
+    403: "; it lets this program not in: check the contact, and the headers in world.toml",
+    404: "; check its address in world.toml",
+    410: "; check its address in world.toml",
+    413: "; ask for less",
+    414: "; ask for less",
+}
 _ENDS: ContextVar[float] = ContextVar("ends", default=math.inf)
 """When the call that sends several requests has to be over."""
 
@@ -167,7 +175,10 @@ class Door:
     def _checked(self, request: Request, answer: Answer) -> Answer:
         host = host_of(answer.url)
         if not 200 <= answer.status < 300:
-            raise BadStatus(f"{host} answered {named(answer.status)}.", answer.status, answer.body[:_KEPT_OF_FAILURE])
+            advice = _ADVICE.get(answer.status, "")
+            raise BadStatus(
+                f"{host} answered {named(answer.status)}{advice}.", answer.status, answer.body[:_KEPT_OF_FAILURE]
+            )
         if answer.content_type not in request.types:
             raise NoAnswer(
                 f"{host} answered with {answer.content_type or 'something of no type'} instead of {request.types[0]}; "

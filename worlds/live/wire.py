@@ -83,8 +83,11 @@ class _Network(httpcore.SyncBackend):
 
 @functools.cache
 def _connections() -> httpcore.ConnectionPool:
+    # What the system trusts, a company's own authority in SSL_CERT_FILE included, and what browsers do.
+    trust = ssl.create_default_context()
+    trust.load_verify_locations(certifi.where())
     pool = httpcore.ConnectionPool(
-        ssl_context=ssl.create_default_context(cafile=certifi.where()),
+        ssl_context=trust,
         max_connections=None,
         max_keepalive_connections=20,
         keepalive_expiry=60.0,

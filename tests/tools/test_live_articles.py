@@ -1,0 +1,65 @@
+"""What annotators and models see of a live wiki's articles through the tools."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.mediawiki import MediaWiki
+from tests.tools.conftest import no_meaning
+from tools.registry import tool
+from tools.tool import Context
+from worlds.live.access import Access, Policy
+from worlds.live.answers import ANSWERS, Answers
+from worlds.live.door import Door
+from worlds.live.mediawiki import MediaWikiText
+from worlds.live.request import host_of
+from worlds.source import World
+
+pytestmark = pytest.mark.xdist_group("live")
+
+
+@pytest.fixture(scope="module")
+def wiki(mediawiki: MediaWiki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    answers = Answers(tmp_path_factory.mktemp("live") / ANSWERS)
+    policy = Policy(frozenset({host_of(mediawiki.api)}), per_minute=1_000_000, seconds=120.0)
+    text = MediaWikiText(mediawiki.api, "en", Door(policy, answers, Access("ada@example.org")))
+    yield Context(World("wiki", text=text), no_meaning)
+    answers.close()
+
+
+def test_a_title_of_many_meanings_is_an_observation_with_choices(wiki: Context):
+    outcome = tool("read").call(wiki, {"title": "Mercury", "question": "Which one is a metal?"})
+    assert outcome.error is None
+    assert outcome.observation is not None
+    assert "2. Mercury (element): a metal that is liquid at room temperature" in outcome.observation.text
+    assert [hit["entity"] for hit in outcome.observation.data["hits"]] == ["Q308", "Q925", "Q1150", "Q9001"]
+    assert "sentences" not in outcome.observation.data
+
+
+def test_a_redirect_is_shown_and_the_row_of_an_infobox_answers(wiki: Context):
+    question = "Which coach had the Rovers in season 1999?"
+    observation = tool("read").call(wiki, {"title": "North Bridge", "question": question}).observation
+    assert observation is not None
+    assert observation.text.startswith("Northbridge (redirected from North Bridge):")
+    assert "Season: 1999; Coach: Fay Lund; League Place: 3rd; League Points: 70" in observation.text
+    assert observation.data["redirected"] == "North Bridge"
+
+
+def test_several_candidates_come_with_what_they_are(wiki: Context):
+    observation = tool("wikisearch").call(wiki, {"query": "mercury"}).observation
+    assert observation is not None
+    assert observation.text.splitlines()[0].startswith("1. Mercury (several things are called so): ")
+    assert len(observation.data["hits"]) == 4
+
+
+def test_a_failing_wiki_is_an_error_and_not_nothing_found(wiki: Context, tmp_path: Path):
+    answers = Answers(tmp_path / ANSWERS)
+    gone = "http://127.0.0.1:9"
+    door = Door(Policy(frozenset({host_of(gone)}), seconds=1.0), answers, Access("ada@example.org"))
+    nowhere = Context(World("gone", text=MediaWikiText(f"{gone}/w/api.php", "en", door)), no_meaning)
+    for name, arguments in (("wikisearch", {"query": "Ada"}), ("read", {"title": "Ada", "question": "who?"})):
+        outcome = tool(name).call(nowhere, arguments)
+        assert outcome.observation is None
+        assert "127.0.0.1:9 could not be reached" in (outcome.error or "")
+    answers.close()
