@@ -73,6 +73,8 @@ def _of_status(status: int, error: Exception, asked: Asked) -> errors.ChatError:
         # An account without money is reported so too, and waiting does not fill it.
         busy.again = getattr(error, "code", None) != "insufficient_quota"
         return busy
+    if status < 400:
+        return errors.ChatBroken(f"{place} sends requests elsewhere ({status}); correct SHOWHOW_MODEL_BASE_URL.")
     if status >= 500:
         return errors.ChatBroken(f"{place} failed ({status}){words}; try again in a minute.", _retry_after(error))
     return errors.ChatRejected(f"{place} does not take the request ({status}){words}; ask for less, or otherwise.")

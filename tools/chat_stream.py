@@ -12,9 +12,9 @@ Found = TypeVar("Found")
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """The text before the first stop sequence in it; servers need not know them."""
-    ends = [place for place in (text.find(one) for one in stop if one) if place >= 0]
-    return text[: min(ends)] if ends else text
+    """The text before the stop sequence that is complete first; servers need not know them."""
+    found = [(place + len(one), place) for one in stop if one and (place := text.find(one)) >= 0]
+    return text[: min(found)[1]] if found else text
 
 
 class Spoken:

@@ -121,6 +121,7 @@ FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how oft
     (Sends(b'{"choices": ', "application/json"), ChatBroken, "is no reply of a model", 4),
     (Sends(b'{"choices": null}', "application/json"), ChatBroken, "is no reply of a model", 4),
     (Sends(b"[]", "application/json"), ChatBroken, "is no reply of a model", 4),
+    (Fails(307, "", {"Location": "http://127.0.0.1:9/"}), ChatBroken, "sends requests elsewhere (307)", 4),
     (Cut(), ChatCut, "broke off", 4),
     (Says(""), ChatEmpty, "empty message", 1),
     (Says("", reason="length"), ChatEmpty, "used up its tokens", 1),
