@@ -121,7 +121,7 @@ class GraphKin:
         return list(dict.fromkeys((one.value, other.value) for one, other in rows if one and other))
 
     def _rows(self, ids: Sequence[str], pattern: str, wanted: str) -> tuple[tuple[Cell | None, ...], ...]:
-        nodes = " ".join(f"<{iri}>" for one in ids if (iri := terms.iri_of(one)))
+        nodes = " ".join(node for one in ids if (node := terms.node_of(one)))
         if not nodes:
             return ()
         return self._graph.query(f"SELECT DISTINCT {wanted} WHERE {{ VALUES ?one {{ {nodes} }} {pattern} }}").rows

@@ -70,10 +70,10 @@ def _branches(
 
 
 def _query(entity: str, ways: list[tuple[Relation, bool]], limit: int) -> str:
-    node = f"<{terms.iri_of(entity)}>"
+    node = terms.node_of(entity)
     asked = []
     for place, (relation, outgoing) in enumerate(ways):
-        predicate = f"<{terms.predicate_of(relation.id)}>"
+        predicate = terms.path_of(relation.id)
         pattern = f"{node} {predicate} ?value" if outgoing else f"?value {predicate} {node}"
         asked.append(f"{{ SELECT ({place} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
     return f"SELECT ?way ?value WHERE {{ {' UNION '.join(asked)} }}"

@@ -73,6 +73,17 @@ def predicate_of(relation: str) -> str | None:
     return DIRECT + relation if _SHORT.fullmatch(relation) else iri_of(relation)
 
 
+def node_of(entity: str) -> str | None:
+    """An id as a query writes it, wd:Q42 or <IRI>, which each graph reads in its own name spaces; None for no id."""
+    iri = iri_of(entity)
+    return f"wd:{entity}" if _SHORT.fullmatch(entity) else f"<{iri}>" if iri else None
+
+
+def path_of(relation: str) -> str | None:
+    """A relation's id as a query writes it, wdt:P57 or <IRI>; None for what is no id."""
+    return f"wdt:{relation}" if _SHORT.fullmatch(relation) else node_of(relation)
+
+
 def is_entity(iri: str) -> bool:
     """Whether the IRI is an item's or a property's of Wikidata."""
     return id_of(iri) != iri

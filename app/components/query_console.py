@@ -88,7 +88,7 @@ def _examples(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, s
     relations = () if world.live else graph.vocabulary()
     labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
     for relation in relations[:3]:
-        path = _path(relation.id)
+        path = terms.path_of(relation.id)
         yield (
             f"{relation.label}: 20 pairs",
             f"SELECT ?subject ?name ?value WHERE {{\n  ?subject {path} ?value .{labelled}\n}} LIMIT 20",
@@ -97,14 +97,10 @@ def _examples(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, s
     if world.live:
         yield "what is said of Q42", "SELECT ?relation ?value WHERE {\n  wd:Q42 ?relation ?value\n} LIMIT 20"
     if relations:
-        path = _path(relations[0].id)
+        path = terms.path_of(relations[0].id)
         yield f"{relations[0].label}: has anything one?", f"ASK {{ ?subject {path} ?value }}"
     questions = world.questions()
     if questions is not None and questions.heads:
         gold = questions.row(questions.heads[0]).get("sparql")
         if isinstance(gold, str) and gold:
             yield f"gold: {questions.heads[0].text}", gold
-
-
-def _path(relation: str) -> str:
-    return f"<{terms.predicate_of(relation)}>" if terms.iri_of(relation) == relation else f"wdt:{relation}"

@@ -1,13 +1,11 @@
 """Paths through a graph: the hops that a phrase stands for, and how they are written in SPARQL."""
 
-import re
 from dataclasses import dataclass
 
 from tools.tool_error import ToolError
 from worlds.source import Relation
-from worlds.terms import iri_of
+from worlds.terms import node_of, path_of
 
-_SHORT = re.compile(r"[QPL][1-9][0-9]*")
 MALE = ("male", "man", "boy", "trans man")
 FEMALE = ("female", "woman", "girl", "trans woman")
 LONG = 5
@@ -56,19 +54,20 @@ class Path:
 
 def entity_term(entity: str) -> str:
     """An entity's id as a term of SPARQL; ToolError for what is no id."""
-    if _SHORT.fullmatch(entity):
-        return f"wd:{entity}"
-    iri = iri_of(entity)
-    if iri is None:
-        raise ToolError(
-            f"{entity!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them."
-        )
-    return f"<{iri}>"
+    return _known(entity, node_of(entity))
 
 
 def predicate(relation: str) -> str:
-    """A relation's id as a predicate of SPARQL."""
-    return f"wdt:{relation}" if _SHORT.fullmatch(relation) else entity_term(relation)
+    """A relation's id as a predicate of SPARQL; ToolError for what is no id."""
+    return _known(relation, path_of(relation))
+
+
+def _known(given: str, term: str | None) -> str:
+    if term is None:
+        raise ToolError(
+            f"{given!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them."
+        )
+    return term
 
 
 def written_day(text: str) -> str | None:

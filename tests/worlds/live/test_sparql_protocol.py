@@ -1,16 +1,20 @@
 """How queries travel, what comes back, and what becomes of failures, with real servers."""
 
 import threading
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 
 from tests.servers.oxigraph import serving
 from tests.servers.sparql import free_port
 from tests.servers.virtuoso import MOST_ROWS
 from tests.worlds.live.graphs import CONTACT, LIVE, SERVERS, endpoint_of, live_graph
+from tools.registry import tool
+from tools.tool import Context
+from worlds.family import GraphKin, family
 from worlds.live.access import Access, Policy
 from worlds.live.answers import Answers
 from worlds.live.door import Door
@@ -18,8 +22,10 @@ from worlds.live.endpoint import METHODS, Endpoint
 from worlds.live.request import Answer, Request, host_of
 from worlds.live.sparql import SparqlGraph
 from worlds.live.sparql_protocol import SparqlProtocol
-from worlds.source import Cell, QueryRefused, SourceTimeout, SourceUnavailable
+from worlds.neighbourhood import neighbourhood
+from worlds.source import Cell, QueryRefused, SourceTimeout, SourceUnavailable, World
 
+ISLE = Path(__file__).parents[1] / "isle.ttl"
 RUNAWAY = (
     "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i FILTER(STRLEN(CONCAT(STR(?c), STR(?f), STR(?i))) = 7) }"
 )
@@ -166,12 +172,32 @@ def test_a_server_that_is_not_there_is_unavailable_and_never_empty(tmp_path):
             ask()
 
 
-def test_name_spaces_of_another_wikibase_are_short_as_well(server, tmp_path):
-    own = replace(endpoint_of(server, "isle"), entity="http://isle.example/", property="http://isle.example/prop/")
-    table = live_graph(own, tmp_path).query(
-        "SELECT ?o { <http://www.wikidata.org/entity/Q1> <http://isle.example/livesIn> ?o }"
-    )
-    assert table.rows == ((Cell("entity", "http://isle.example/Northpoint"),),)
+@LIVE
+def test_name_spaces_of_another_wikibase_are_short_as_well(tmp_path):
+    """The isle as another wiki would write it: the same ids in name spaces of its own."""
+    text = ISLE.read_text(encoding="utf-8").replace("http://www.wikidata.org/", "http://ours.example/")
+    own_file = tmp_path / "own.ttl"
+    own_file.write_text(text, encoding="utf-8")
+    (tmp_path / "server").mkdir()
+    with serving({"own": own_file}, tmp_path / "server") as server:
+        spaces = {"entity": "http://ours.example/entity/", "property": "http://ours.example/prop/direct/"}
+        graph = live_graph(endpoint_of(server, "own", **spaces), tmp_path)
+        assert graph.query("SELECT ?father { wd:Q1 wdt:P22 ?father }").rows == ((Cell("entity", "Q2"),),)
+        assert [entity.label for entity in graph.entities(["Q2", "P22"])] == ["Tom Quill", "father"]
+        assert [entity.id for entity in graph.find("mara quill")] == ["Q1", "Q7"]
+        assert {relation.id for relation in graph.relations("Q1").outgoing} >= {"P22", "P569"}
+        assert {branch.relation.label for branch in neighbourhood(graph, "Q1").branches} >= {"father", "lives in"}
+        assert family(GraphKin(graph), "Q1").parents["Q1"] == ("Q2",)
+        found = tool("generateQuery").call(
+            Context(World("own", graph=graph), no_meaning),
+            {"question": "Who is the father of Mara Quill?", "entity_ids": "Q1"},
+        )
+        assert graph.query(found.observation.text).rows[0][0] == Cell("entity", "Q2")
+
+
+def no_meaning(texts: Sequence[str]) -> np.ndarray:
+    """Finds nothing like anything else."""
+    return np.zeros((len(texts), 1), dtype=np.float32)
 
 
 def test_eight_threads_at_once_each_get_their_own_answer(server, tmp_path):
