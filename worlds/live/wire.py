@@ -5,6 +5,8 @@ A time limit of a socket counts anew with every byte that trickles in; here each
 
 import atexit
 import functools
+import queue
+import socket
 import ssl
 import threading
 import time
@@ -77,8 +79,34 @@ class _Network(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        left = _DEADLINE.left(timeout, httpcore.ConnectTimeout)
-        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options))
+        failed = httpcore.ConnectError("the name has no address")
+        for address in _addresses(host, port, _DEADLINE.left(timeout, httpcore.ConnectTimeout)):
+            left = _DEADLINE.left(timeout, httpcore.ConnectTimeout)
+            try:
+                return _Stream(super().connect_tcp(address, port, left, local_address, socket_options))
+            except httpcore.ConnectError as refused:
+                failed = refused
+        raise failed
+
+
+def _addresses(host: str, port: int, seconds: float) -> list[str]:
+    """The addresses of a name; looking it up cannot be told to hurry, so that it is done aside and left when late."""
+    found: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found.put([str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
+        except (OSError, UnicodeError) as failed:
+            found.put(OSError(str(failed)))
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        result = found.get(timeout=seconds)
+    except queue.Empty as late:
+        raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from late
+    if isinstance(result, OSError):
+        raise httpcore.ConnectError(str(result)) from result
+    return result
 
 
 @functools.cache

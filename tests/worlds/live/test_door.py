@@ -280,6 +280,12 @@ def test_redirects_within_the_host_are_followed_but_not_for_ever(server: Moody, 
         door().send(Request(f"{server.url}/round"))
 
 
+def test_a_name_without_an_address_is_told(answers: Answers):
+    nowhere = Door(Policy(frozenset({"nowhere.invalid"}), attempts=1), answers, WHO)
+    with pytest.raises(SourceUnavailable, match="could not be reached"):
+        nowhere.send(Request("https://nowhere.invalid/api"))
+
+
 def test_connections_are_used_again(server: Moody, door: Callable[..., Door]):
     server.will(says({"a": 1}))
     shared = door()
