@@ -8,7 +8,7 @@ from app.registry import registry
 from app.resources import encoder, tool_context
 from app.verbs.output import CommandFailed, emit
 from app.verbs.record import AsOf, Offline, only_the_record
-from tools.tool import Tool
+from tools.tool import Context, Tool
 from worlds.source import World
 
 
