@@ -133,3 +133,5 @@ async def started(command: Command) -> AsyncIterator[tuple[ServerProcess, Incomi
             with anyio.CancelScope(shield=True):
                 await server.end()
             tasks.cancel_scope.cancel()
+            for stream in (came, incoming, outgoing, going):
+                stream.close()

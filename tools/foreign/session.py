@@ -18,9 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 
-from tools.foreign.bounded import bounded_client
+from tools.foreign.bounded import BoundedClients
 from tools.foreign.declared import DeclaredServer
-from tools.foreign.process import Command, Incoming, Outgoing, ServerProcess, started
+from tools.foreign.process import LONGEST, Command, Incoming, Outgoing, ServerProcess, started
 from tools.limits import first, reason
 from tools.tool_error import ToolError
 
@@ -104,10 +104,14 @@ class Session:
                 self._ready.set_result(None)
                 await self._end.wait()
         except Exception as failed:  # noqa: BLE001 - servers and connections fail in every way; where it matters it is told
-            self.failure = first(failed)
+            self.failure = self.failure or first(failed)
         finally:
             self._end.set()
             self.ending = self._ended_with()
+
+    def _overrun(self) -> None:
+        self.failure = ToolError(f"it sent more than {LONGEST:,} bytes at once; ask it for less")
+        self._end.set()
 
     def _ended_with(self) -> str:
         if isinstance(self.failure, ToolError):
@@ -124,12 +128,12 @@ class Session:
                 yield incoming, outgoing
             return
         async with AsyncExitStack() as stack:
-            url = str(declared.url)
+            url, clients = str(declared.url), BoundedClients(self._overrun)
             if declared.transport == "sse":
-                client = sse_client(url, self._headers(), declared.seconds, httpx_client_factory=bounded_client)
+                client = sse_client(url, self._headers(), declared.seconds, httpx_client_factory=clients)
                 yield await stack.enter_async_context(client)
                 return
-            http = await stack.enter_async_context(bounded_client(self._headers()))
+            http = await stack.enter_async_context(clients(self._headers()))
             incoming, outgoing, _ = await stack.enter_async_context(streamable_http_client(url, http_client=http))
             yield incoming, outgoing
 
@@ -161,8 +165,12 @@ class Session:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(pass_on)
-            yield receive
-            tasks.cancel_scope.cancel()
+            try:
+                yield receive
+            finally:
+                tasks.cancel_scope.cancel()
+                send.close()
+                receive.close()
 
 
 async def name_parts(

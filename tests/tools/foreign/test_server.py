@@ -21,9 +21,12 @@ from tools.tool import Context, Observation
 ALL = ["forecast", "stations", "say", "parts", "fail", "key", "large", "wait", "die", "process"]
 
 
-@pytest.fixture(scope="session", params=["http", "sse"])
-def elsewhere(request: pytest.FixtureRequest) -> Iterator[Registry]:
-    """The weather server over HTTP, in either form."""
+@pytest.fixture(scope="module", params=["command", "http", "sse"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[Registry]:
+    """The weather server as a process of ours and over HTTP, in either form."""
+    if request.param == "command":
+        yield request.getfixturevalue("weather")
+        return
     url, process = served(request.param)
     declared = DeclaredServer(url=url, transport=request.param, seconds=PATIENCE)
     found = registry_of(weather=declared)
@@ -31,14 +34,6 @@ def elsewhere(request: pytest.FixtureRequest) -> Iterator[Registry]:
     found.close()
     process.kill()
     process.wait()
-
-
-@pytest.fixture(params=["weather", "elsewhere"])
-def anywhere(request: pytest.FixtureRequest) -> Registry:
-    """The same server, wherever it runs."""
-    if request.param == "weather":
-        return request.getfixturevalue("weather")
-    return request.getfixturevalue("elsewhere")
 
 
 def observed(registry: Registry, tool: str, nowhere: Context, **arguments: Any) -> Observation:
