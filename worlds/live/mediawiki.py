@@ -74,9 +74,13 @@ class MediaWikiText:
         return Article(found, page.sentences, item, page.sections, redirected=redirected)
 
     def item_of(self, title: str) -> str | None:
-        """The id of what the article is about, redirects followed; None where the wiki tells none."""
-        page = self._api.properties([title]).get(title)
-        return page.item if page else None
+        """The id of what the article is about, None where the wiki tells none; NotFound without an article."""
+        title = encodable(title).strip()
+        with self._door.one_call():
+            page = self._api.properties([title]).get(title)
+            if page is None or page.choices:
+                return self._article(title).entity
+            return page.item
 
     def _parsed(self, title: str) -> dict[str, Any] | None:
         if not title or len(title.encode()) > LONGEST_TITLE:
