@@ -39,6 +39,7 @@ VERBS = {
     "ask": Verb("app.verbs.ask:ask", "Have a reasoner answer a question, and watch it."),
     "tool": Verb("app.verbs.tool:tool", "Call one tool as an annotator would."),
     "tools": Verb("app.verbs.tools:app", "Tell which tools there are, and what they are worth."),
+    "evaluate": Verb("app.verbs.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "verify": Verb("app.verbs.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
     "db": Verb("app.verbs.db:app", "Upgrade, check and back up the database."),
 }

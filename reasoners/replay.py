@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
+from uuid import UUID
 
 from db.recording import Answers
+from reasoners.following.fitting import Fit
 from reasoners.following.follow import Followed, Follower
 from reasoners.following.lessons import Lessons
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
@@ -19,7 +21,7 @@ class Replay:
     name = "replay"
 
     def __init__(self) -> None:
-        self._learned: tuple[tuple[str, ...], Lessons] | None = None
+        self._learned: tuple[list[tuple[UUID, int]], Lessons] | None = None
 
     def solve(self, task: Task) -> Moves:
         """Re-run what the demonstrations show with the values of this question; Refused where the pattern breaks."""
@@ -28,7 +30,7 @@ class Replay:
         lessons = self._lessons(task)
         walk = Walk(task)
         broken: list[str] = []
-        for way in self._ways(task.question, Follower(walk, lessons), lessons):
+        for way in self._ways(task, Follower(walk, lessons), lessons):
             try:
                 followed = yield from way()
             except (Broken, NotCalled) as stuck:
@@ -39,18 +41,21 @@ class Replay:
         raise Refused(f"I can't follow any demonstration here: {why}.")
 
     def _lessons(self, task: Task) -> Lessons:
-        keys = tuple(f"{each.trace.id} {each.trace.version}" for each in task.demonstrations)
-        if self._learned is None or self._learned[0] != keys:
-            self._learned = keys, Lessons(task.demonstrations)
-        return self._learned[1]
+        shown = sorted(task.demonstrations, key=lambda record: record.trace.id)
+        keys = [(each.trace.id, each.trace.version) for each in shown]
+        learned = self._learned
+        if learned is None or learned[0] != keys:
+            self._learned = learned = keys, Lessons(shown)
+        return learned[1]
 
-    def _ways(self, question: str, follower: Follower, lessons: Lessons) -> list[Callable[[], Steps]]:
-        """The readings that differ in what they ask, then the question's own words."""
-        fits = {}
-        for fit in lessons.fits(question):
+    def _ways(self, task: Task, follower: Follower, lessons: Lessons) -> list[Callable[[], Steps]]:
+        """The readings that differ in what they ask, else the question's own words."""
+        rank = {record.trace.id: place for place, record in enumerate(task.demonstrations)}
+        fits: dict[object, Fit] = {}
+        for fit in lessons.fits(task.question, rank):
             fits.setdefault((fit.phrases, fit.asks, fit.operation, fit.frame.counted), fit)
         ways: list[Callable[[], Steps]] = [partial(follower.follow, fit) for fit in list(fits.values())[:MOST_TRIED]]
-        return ways or [partial(follower.own_words, question)]
+        return ways or [partial(follower.own_words, task.question)]
 
 
 def _concluded(followed: Followed, walk: Walk, lessons: Lessons) -> Conclusion:

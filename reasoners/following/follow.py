@@ -6,7 +6,7 @@ from typing import Any
 from reasoners.following import operations
 from reasoners.following.asks import BLANK
 from reasoners.following.english import NAME, plain
-from reasoners.following.frames import Fit
+from reasoners.following.fitting import Fit
 from reasoners.following.lessons import Lessons
 from reasoners.following.lookups import Lookups, Thing
 from reasoners.following.operations import Looked, Undecided

@@ -1,18 +1,15 @@
 """The wording of a demonstration's question with holes, and what it then asks of what stands in them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from reasoners.following import operations
-from reasoners.following.asks import BLANK, Ask, Demonstration
-from reasoners.following.english import NAME, OPPOSITES, YEAR, content, names_in, singular, words
+from reasoners.following.asks import Ask, Demonstration
+from reasoners.following.english import OPPOSITES, YEAR, content, names_in, singular, words
 from reasoners.following.operations import Looked
 from reasoners.following.phrases import Having, Named, Phrase, around, parse
-
-RELATION_ASKED = re.compile(r"(?:Who|What) is the (?P<relation>.+) of \{\}\?")
-_AUXILIARY = r"(?:(?:is|was|are|were|did|does|do|have|has|had|the|their) )*"
-_PREPOSITION = r"(?: (?:in|on|at|as))?"
+from reasoners.following.wordings import RELATION_ASKED, Wordings
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +43,6 @@ class Frame:
     def text(self) -> str:
         """Its words without the holes."""
         return " ".join(part for part in self.parts if isinstance(part, str))
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A frame on another question: what stands in each hole."""
-
-    frame: Frame
-    filled: tuple[str, ...]
-    phrases: tuple[Phrase | None, ...]
-    """Of the holes for things what they mean."""
-    asks: tuple[tuple[str, ...], ...]
-    operation: str
-
-
-class Wordings:
-    """How demonstrations ask for what a question calls so: the date of birth by "When was {} born?"."""
-
-    def __init__(self) -> None:
-        self.by_phrase: dict[str, str] = {}
-        self.templates: dict[str, None] = {}
-        self.phrases: set[str] = set()
-        """Everything that questions have asked for by a noun: occupation, date of birth."""
-
-    def learn(self, template: str) -> None:
-        """Take up a template, and the relation that it names."""
-        self.templates.setdefault(template)
-        if match := RELATION_ASKED.fullmatch(template):
-            self.by_phrase.setdefault(match["relation"], template)
-            self.phrases.add(match["relation"])
-
-    def asked(self, phrase: str, *, what: bool = False) -> str:
-        """The template for a relation, the general one where none was shown."""
-        return self.by_phrase.get(phrase) or f"{'What' if what else 'Who'} is the {phrase} of {BLANK}?"
-
-    def like(self, region: str, like: str) -> str | None:
-        """The template that asks for what a predicate speaks of, put as another one: died -> When did {} die?"""
-        wanted = content(region)
-        beginning = like.split()[0]
-        for template in self.templates:
-            if content(template.replace(BLANK, "")) == wanted and template.split()[0] == beginning:
-                return template
-        return None
 
 
 def learned(shown: Demonstration, wordings: Wordings) -> Frame | None:
@@ -249,105 +204,3 @@ def _with_relation(parts: Sequence[str | Hole]) -> list[str | Hole]:
 
 def _relation_in(text: str, relations: Sequence[str]) -> re.Match[str] | None:
     return next((m for m in re.finditer(r"[a-z][a-z-]*", text) if singular(m[0]) in relations), None)
-
-
-def fit(frame: Frame, question: str, wordings: Wordings) -> Fit | None:
-    """The frame on a question; None where the wording is another one or a hole holds what cannot stand there."""
-    match = re.fullmatch("".join(_pattern(frame, wordings.phrases)), question)
-    if match is None:
-        return None
-    filled = tuple(match[f"hole{place}"].strip() for place in range(len(frame.holes)))
-    phrases = tuple(parse(t) if hole.kind == "things" else None for hole, t in zip(frame.holes, filled, strict=True))
-    if any(hole.kind == "things" and not phrase for hole, phrase in zip(frame.holes, phrases, strict=True)):
-        return None
-    if any(hole.kind == "value" and words_of_order(text) for hole, text in zip(frame.holes, filled, strict=True)):
-        return None
-    asks = _asks(frame, match, filled, wordings)
-    if asks is None:
-        return None
-    turned = words_of_order(frame.text) != words_of_order(question) and bool(words_of_order(frame.text))
-    operation = operations.FLIPPED.get(frame.operation, frame.operation) if turned else frame.operation
-    return Fit(frame, filled, phrases, asks, operation)
-
-
-def counting(frame: Frame, head: str, instead: str) -> Frame | None:
-    """The same frame behind another beginning, by which its answers are counted."""
-    first = frame.parts[0]
-    if not isinstance(first, str) or not first.startswith(instead) or frame.operation == operations.COUNT:
-        return None
-    return replace(frame, parts=(head + first.removeprefix(instead), *frame.parts[1:]), counted=True)
-
-
-def _pattern(frame: Frame, known: Iterable[str]) -> Iterator[str]:
-    region, place = _region(frame), 0
-    for part in frame.parts:
-        if isinstance(part, Hole):
-            yield rf"(?P<hole{place}>{_INSIDE[part.kind]})"
-            place += 1
-        else:
-            yield _around_region(part, region, known)
-
-
-_INSIDE = {
-    "things": rf"(?:[a-z][^?]*? of )?{NAME.pattern}(?! [A-Z])|[^?]*?\bwhose [^?]+?",
-    "relation": r"[a-z][a-z -]*?",
-    "value": r"[^?]+?",
-}
-
-
-def _around_region(text: str, region: str | None, known: Iterable[str]) -> str:
-    match = re.search(region, text) if region else None
-    if match is None:
-        return _loose(text)
-    nouns = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
-    either = rf"{_AUXILIARY}(?!of\b)[a-z]+{_PREPOSITION}|have (?:the|their) (?:{nouns}){_PREPOSITION}"
-    return f"{_loose(text[: match.start()])}(?P<region>{either}){_loose(text[match.end() :])}"
-
-
-def _loose(text: str) -> str:
-    """A fixed text, whose words of order may be turned round."""
-    return "".join(
-        f"(?:{piece}|{OPPOSITES[piece]})" if piece in OPPOSITES else re.escape(piece)
-        for piece in re.split(r"(\w+)", text)
-    )
-
-
-def _region(frame: Frame) -> str | None:
-    """The words of the wording that say what is asked of the things, where that is one thing: was born, died."""
-    templates = {template for hole in frame.holes for template in hole.asks}
-    if len(templates) != 1 or any(hole.kind == "relation" for hole in frame.holes):
-        return None
-    about = content(templates.pop().replace(BLANK, ""))
-    word = next((word for word in words(frame.text) if content(word) and content(word) <= about), None)
-    return rf"{_AUXILIARY}\b{word}\b{_PREPOSITION}" if word else None
-
-
-def _asks(
-    frame: Frame, match: re.Match[str], filled: Sequence[str], wordings: Wordings
-) -> tuple[tuple[str, ...], ...] | None:
-    """What is asked of what stands in each hole; None where no demonstration asks for such a thing."""
-    relation = next((t for hole, t in zip(frame.holes, filled, strict=True) if hole.kind == "relation"), None)
-    region = match.groupdict().get("region")
-    found = []
-    for hole in frame.holes:
-        templates = []
-        for template in hole.asks:
-            new: str | None = template
-            if relation and RELATION_ASKED.fullmatch(template):
-                new = wordings.asked(singular(relation))
-            elif region is not None:
-                new = _asked_by(region, template, frame, wordings)
-            if new is None:
-                return None
-            templates.append(new)
-        found.append(tuple(templates))
-    return tuple(found)
-
-
-def _asked_by(region: str, template: str, frame: Frame, wordings: Wordings) -> str | None:
-    if content(region) == content(template.replace(BLANK, "")):
-        return template
-    noun = re.fullmatch(r"have (?:the|their) ([a-z ]+?)(?: in)?", region)
-    if noun and frame.operation == operations.EQUAL:
-        return wordings.asked(noun[1], what=True)
-    return wordings.like(region, template)

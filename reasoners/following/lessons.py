@@ -2,18 +2,19 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from db.record import TraceRecord
 from reasoners.following.asks import BLANK, TEXT, WEB, Ask, Demonstration, Search
 from reasoners.following.english import content, names_in, plain, words
-from reasoners.following.frames import RELATION_ASKED, Fit, Frame, Wordings, counting, fit, learned
+from reasoners.following.fitting import Fit, counting, fit
+from reasoners.following.frames import Frame, learned
 from reasoners.following.operations import COUNT
 from reasoners.following.phrases import Having, around, parse
 from reasoners.following.sentences import RELATION, THING, Pattern, learn, relation_in
-
-_QUESTION_WORD = re.compile(r"\w+")
+from reasoners.following.wordings import RELATION_ASKED, Wordings, relation_of
 
 
 @dataclass(slots=True)
@@ -51,9 +52,9 @@ class Lessons:
         for each in self.demonstrations:
             self._study(each)
 
-    def fits(self, question: str) -> Iterator[Fit]:
+    def fits(self, question: str, rank: Mapping[UUID, int]) -> Iterator[Fit]:
         """How the question can be read as the question of a demonstration, the best demonstration first."""
-        for frame in self.frames:
+        for frame in sorted(self.frames, key=lambda frame: rank[frame.demonstration.record.trace.id]):
             if found := fit(frame, question, self.wordings):
                 yield found
         for frame in self._counting(question):
@@ -72,7 +73,7 @@ class Lessons:
 
     def every_pattern(self, source: str) -> list[tuple[str, Pattern]]:
         """All that is known of how sentences of a source say anything, each with its relation."""
-        told = [(_relation(template), each) for (template, of), found in self._patterns.items() if of == source
+        told = [(relation_of(template), each) for (template, of), found in self._patterns.items() if of == source
                 for each in found]  # fmt: skip
         named = [found["relation"] for t in self.wordings.templates if (found := RELATION_ASKED.fullmatch(t))]
         named += [word for words_for in self._narrower.values() for word in words_for]
@@ -89,7 +90,7 @@ class Lessons:
         asked, read = content(template.replace(BLANK, "")), content(reading)
         beginning = words(template)[0]
         explained = self._explained.get(beginning) or set().union(*(self._explained[word] for word in asked))
-        return asked <= read and read <= asked | explained
+        return asked <= read <= asked | explained
 
     @property
     def asked_of_graph(self) -> list[str]:
@@ -129,7 +130,7 @@ class Lessons:
             for word in (*content(ask.template.replace(BLANK, "")), words(ask.template)[0]):
                 self._explained[word] |= content(ask.reading)
         self._study_thoughts(shown, ask)
-        relation = _relation(ask.template)
+        relation = relation_of(ask.template)
         for sentence in ask.sentences:
             for value in ask.values:
                 found = learn(sentence, ask.subject, value, relation)
@@ -186,11 +187,6 @@ class Lessons:
             told.templates += [ask.template for ask in shown.asks if ask.subject == value and ask.source == WEB]
 
 
-def _relation(template: str) -> str:
-    found = RELATION_ASKED.fullmatch(template)
-    return found["relation"] if found else ""
-
-
 def _head(frame: Frame) -> str | None:
     """The words of a question before it speaks of anything: How many, Which."""
     first = frame.parts[0]
@@ -204,8 +200,3 @@ def _facts(shown: Demonstration) -> list[tuple[str, str]]:
 
 def _is_searched(shown: Demonstration, value: str) -> bool:
     return value in shown.named
-
-
-def all_demonstrations(fits: Sequence[Fit]) -> list[str]:
-    """The keys of the traces that the fits follow."""
-    return [str(each.frame.demonstration.record.trace.id) for each in fits]

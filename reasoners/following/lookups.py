@@ -1,16 +1,15 @@
-"""Looking things up as demonstrations show it: by a query that a tool writes or that was typed, in articles, on pages."""
+"""Looking things up as demonstrations show it: by queries that are written or were typed, in articles, on pages."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB, shown
-from reasoners.following.english import days_in, listed, names_in, plain, spoken, as_day
-from reasoners.following.frames import RELATION_ASKED
+from reasoners.following.english import as_day, days_in, listed, names_in, plain, spoken
 from reasoners.following.lessons import Lessons
 from reasoners.following.sentences import DAY, THING, WORD, Pattern, said
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
+from reasoners.following.wordings import RELATION_ASKED
 from tools.wikisearch import MOST_HITS
 
 MOST_PAGES = 3
@@ -61,7 +60,8 @@ class Lookups:
         for source in (GRAPH, TEXT, WEB):
             if source not in self._lessons.sources or (found and not self._wanted(template)):
                 continue
-            more = yield from self._ways[source](self, template, thing, asked)
+            ways = {GRAPH: self._by_query, TEXT: self._by_article, WEB: self._on_pages}
+            more = yield from ways[source](template, thing, asked)
             found = _merged(found, more)
             if source == GRAPH and self._spread is False and (found or not self._unclear):
                 break
@@ -159,7 +159,7 @@ class Lookups:
         return found
 
     def _by_typed(self, fact: str, value: str) -> Steps:
-        """By the query that a demonstration typed for the fact, else by one that is written and read as what is asked."""
+        """By the query that a demonstration typed for the fact, else by one that is written and read as is asked."""
         ways = self._lessons.backward.get(fact)
         thing = None if as_day(value) else (yield from self._valued(fact, value))
         if thing is None and not as_day(value):
@@ -221,7 +221,7 @@ class Lookups:
         kinds = {each.kind for each in patterns} or {DAY, THING, WORD}
         known = self._lessons.every_pattern(source)
         for sentence in sentences:
-            held = (
+            held = bool(
                 (DAY in kinds and days_in(sentence))
                 or (THING in kinds and [name for name in names_in(sentence) if name not in (subject, _bare(subject))])
                 or (WORD in kinds and re.search(r" [a-z]+(?: [a-z]+)*\.$", sentence))
@@ -265,8 +265,6 @@ class Lookups:
         if len(telling) == len(seen["hits"]) >= MOST_HITS:
             raise Broken(f"a search for {value} finds more than it shows")
         return [Thing(hit["title"], hit["entity"]) for hit in telling]
-
-    _ways = {GRAPH: _by_query, TEXT: _by_article, WEB: _on_pages}
 
 
 def _bare(name: str) -> str:

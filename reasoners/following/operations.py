@@ -137,7 +137,7 @@ _BY_WORD = {"before": BEFORE, "after": AFTER}
 def shown_by(holes: Sequence[Looked], value: str, given: str, words: set[str]) -> str | None:
     """The operation that a demonstration shows: that which leads from what it found to the answer that it gave."""
     wanted = sorted(map(plain, given.split(", ")))
-    for operation in _candidates(holes, value, given, words):
+    for operation in _candidates(value, given, words):
         try:
             found = answer(operation, holes, value)
         except (Undecided, IndexError):
@@ -149,7 +149,7 @@ def shown_by(holes: Sequence[Looked], value: str, given: str, words: set[str]) -
     return told[0] if value and told else None
 
 
-def _candidates(holes: Sequence[Looked], value: str, given: str, words: set[str]) -> list[str]:
+def _candidates(value: str, given: str, words: set[str]) -> list[str]:
     if value:
         return [BEFORE, AFTER, EQUAL]
     if plain(given) in (YES, NO):

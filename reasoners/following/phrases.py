@@ -11,6 +11,11 @@ _RELATION = re.compile(
 _HAVING = re.compile(r"(?:(?:(?:the|a|an|those) )?(?P<who>[a-z]+) )?(?=whose )")
 _WHOSE = re.compile(r"whose (?P<fact>[a-z][a-z '-]*?) is (?P<value>.+?)(?= and whose |$)(?: and )?")
 
+_LEAD = re.compile(
+    r"(?:(?<=\s)|^)(?:the|a|an) [a-z][\w'-]*(?: (?!the )[a-z][\w'-]*){0,5} of $"
+    r"|(?<=Which )[a-z][a-z '-]* of $|(?<=many )[a-z][a-z '-]* of $"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -88,10 +93,7 @@ def _noun(question: str, place: int) -> int:
 
 def _widened(question: str, start: int, end: int) -> int | None:
     """Where the phrase begins with one more relation before it."""
-    lead = re.search(
-        r"(?:(?<=\s)|^)(?:the|a|an) [a-z][\w'-]*(?: (?!the )[a-z][\w'-]*){0,5} of $|(?<=Which )[a-z][a-z '-]* of $|(?<=many )[a-z][a-z '-]* of $",
-        question[:start],
-    )
+    lead = _LEAD.search(question[:start])
     if lead is None:
         return None
     return lead.start() if parse(question[lead.start() : end]) else None

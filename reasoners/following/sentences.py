@@ -89,14 +89,11 @@ def _span(sentence: str, text: str) -> tuple[int, int] | None:
 
 def _fixed(text: str, relation: str) -> list[str]:
     """What stands between the holes, with the words free that change with who and when."""
-    parts: list[str] = []
     if relation:
         match = re.search(rf"(?<![\w-]){re.escape(relation)}(?![\w-])", text) or _several(text, relation)
         if match:
             return [*_fixed(text[: match.start()], ""), RELATION, *_fixed(text[match.end() :], "")]
-    for token in _SPLIT.findall(text):
-        parts.append(_free(token))
-    return parts
+    return [_free(token) for token in _SPLIT.findall(text)]
 
 
 def _several(text: str, relation: str) -> re.Match[str] | None:
