@@ -1,6 +1,7 @@
 """Gold traces of the questions of generated worlds, made when they are asked for."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from app.resources import settings, tool_context
@@ -16,7 +17,8 @@ from worlds.questions.question_file import QUESTIONS
 def gold_world(name: str) -> GoldWorld:
     """The generated world of that name with the facts behind it."""
     folder = world_folder(settings().worlds, name)
-    context = tool_context(name)
+    # What the facts say needs no model, and nobody wants to pay for it.
+    context = replace(tool_context(name), chat=None)
     if not (folder / TOLD).is_file():
         raise WorldError(f"The world {name} does not hold the facts behind its sources; only generated worlds do.")
     return GoldWorld(folder, context)

@@ -84,7 +84,9 @@ def _compared(
             why = f"there is no tool {step.tool} here"
             yield StepDrift(step.position, step.tool, step.arguments, "broken", _told(step), "", why)
             continue
-        outcome = tool.call(context, step.arguments)
+        # A model would answer in other words, and for money, what was found without one.
+        asked_a_model = (step.data or {}).get("route") == "model"
+        outcome = tool.call(context if asked_a_model else replace(context, chat=None), step.arguments)
         now[step.position] = outcome.observation.data if outcome.observation is not None else None
         said = outcome.observation.text if outcome.observation is not None else outcome.error or ""
         fails_now = outcome.observation is None and step.error is None

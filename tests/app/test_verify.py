@@ -9,7 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.servers.model import ModelServer, Reply, Request, Says
+from tests.servers.model import ModelServer, Request
+from tests.servers.pupil import pupil
 
 BIN = Path(sys.executable).with_name("showhow")
 HARBOUR = Path(__file__).parents[1] / "tools"
@@ -68,22 +69,6 @@ class Home:
             store.close()
 
 
-def number_in(request: Request) -> int:
-    """Which question is asked, by the last one that the prompt names."""
-    return int(request.prompt.rpartition("Who is number ")[2].partition("?")[0])
-
-
-def model(request: Request, *, wrong: frozenset[int] = frozenset(), latency: float = 0.0) -> Reply:
-    """Looks once, then answers; without tools it knows the answer, and some answers are wrong."""
-    number = number_in(request)
-    said = f"Nobody {number}" if number in wrong else f"Answer {number}"
-    if not request.tools:
-        return Says(f"Answer: {said}", latency=latency)
-    if request.body["messages"][-1]["role"] != "tool":
-        return Says("I look.", calls=[("wikisearch", {"query": f"number {number}"})], latency=latency)
-    return Says(f"Final Answer: {said}\nText says: {said}", latency=latency)
-
-
 def body_of(request: Request) -> str:
     return json.dumps(request.body, sort_keys=True)
 
@@ -91,7 +76,7 @@ def body_of(request: Request) -> str:
 def test_killed_twice_it_loses_no_question_runs_none_twice_and_pays_nothing_twice(tmp_path):
     home = Home(tmp_path / "home", 200)
     kills = 0
-    with ModelServer(lambda request: model(request, latency=0.03)) as server:
+    with ModelServer(lambda request: pupil(request, latency=0.03)) as server:
         for share in (40, 120):
             working = home.command("verify", "--project", PROJECT, "--at-once", AT_ONCE, server=server)
             assert working.stderr is not None
@@ -121,7 +106,7 @@ def test_killed_twice_it_loses_no_question_runs_none_twice_and_pays_nothing_twic
 
 def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_path):
     home = Home(tmp_path / "home", 30)
-    with ModelServer(lambda request: model(request, latency=0.2)) as server:
+    with ModelServer(lambda request: pupil(request, latency=0.2)) as server:
         working = home.command("verify", "--project", PROJECT, server=server)
         assert working.stderr is not None
         for line in working.stderr:
@@ -144,7 +129,7 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
 
 def test_it_begins_no_question_when_the_money_is_spent(tmp_path):
     home = Home(tmp_path / "home", 20)
-    with ModelServer(model) as server:
+    with ModelServer(pupil) as server:
         # Four replies of 110 tokens at a tenth of a cent each.
         report = home.verify(server, "--at-once", 1, "--most-money", 1.0)
         assert 2 <= report["questions"] - report["left"] <= 4
@@ -175,7 +160,7 @@ def test_what_cannot_be_is_told_in_a_sentence(tmp_path):
 def test_failures_come_in_the_order_that_teaches_most_and_without_repairs_nothing_is_frozen(tmp_path):
     home = Home(tmp_path / "home", 12)
     # Of kind 1 all three are wrong, of kind 2 one.
-    with ModelServer(lambda request: model(request, wrong=frozenset({1, 5, 9, 2}))) as server:
+    with ModelServer(lambda request: pupil(request, wrong=frozenset({1, 5, 9, 2}))) as server:
         report = home.verify(server, "--at-once", 4)
         kinds = {name: (told["questions"], told["right"]) for name, told in report["by_kind"].items()}
         assert kinds == {"kind 0": (3, 3), "kind 1": (3, 0), "kind 2": (3, 2), "kind 3": (3, 3)}
