@@ -9,7 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-MODULES = ("store_scale", "query_writing", "load", "startup", "selection", "phantomwiki", "gold_traces", "worlds")
+MODULES = (
+    "store_scale",
+    "query_writing",
+    "load",
+    "startup",
+    "selection",
+    "phantomwiki",
+    "gold_traces",
+    "worlds",
+    "agents",
+)
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")
 
