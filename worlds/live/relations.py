@@ -95,12 +95,12 @@ class GraphRelations:
         new = [iri for iri in dict.fromkeys(predicates) if iri not in self._known]
         if not new:
             return
+        # Wikidata labels the property's item, not the predicate that leads to a value.
         items = {iri: str(self._ids.iri_of(self._ids.id_of(iri))) for iri in new}
-        described = self._entities.described(list(dict.fromkeys([*items.values(), *new])))
+        described = self._entities.described(list(dict.fromkeys(items.values())))
         kinds = self._types(items) if self._wikibase else self._sampled(new)
         for iri in new:
-            # Wikidata labels the property's item, not the predicate that leads to a value.
-            one = described.get(items[iri]) or described.get(iri)
+            one = described.get(items[iri])
             label = one.label if one is not None else terms.local_label(iri)
             aliases = one.aliases if one is not None else ()
             self._known[iri] = Relation(self._ids.id_of(iri), label, aliases, kinds.get(iri, "entity"))
