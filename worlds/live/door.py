@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from worlds.live.access import Access, Policy
 from worlds.live.answers import Answers
-from worlds.live.gate import gate_of
+from worlds.live.gate import LONGEST_REST, gate_of
 from worlds.live.request import Answer, BadStatus, Busy, NoAnswer, Request, host_of, named
 from worlds.live.retry_after import retry_after
 from worlds.live.turns import Turns
@@ -117,16 +117,15 @@ class Door:
             if attempt + 1 == self._policy.attempts or time.monotonic() + wait > call.ends:
                 break
             time.sleep(wait)
-        raise SourceUnavailable(
-            f"{host_of(request.url)} {trouble}, {attempt + 1} times in a row; try again {_later(wait)}."
-        )
+        times = f", {attempt + 1} times in a row" if attempt else ""
+        raise SourceUnavailable(f"{host_of(request.url)} {trouble}{times}; try again {_later(wait)}.")
 
     def _told_to_wait(self, answer: Answer, wait: float) -> float:
         """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
         told = retry_after(answer.headers.get("retry-after"))
         if told is None and answer.status != 429:
             return wait
-        wait = wait if told is None else told
+        wait = wait if told is None else min(told, LONGEST_REST)
         gate_of(host_of(answer.url)).rest(wait)
         return wait
 
@@ -140,8 +139,17 @@ class Door:
             place = answer.headers.get("location")
             if answer.status not in {301, 302, 303, 307, 308} or place is None:
                 return answer
-            request = replace(request, url=urljoin(request.url, place))
+            request = replace(request, url=self._onward(request.url, place))
         raise NoAnswer(f"{host_of(request.url)} redirects more than {_MOST_REDIRECTS} times; check its address.")
+
+    def _onward(self, url: str, place: str) -> str:
+        onward = urljoin(url, place)
+        if url.startswith("https:") and not onward.startswith("https:"):
+            raise SourceUnavailable(
+                f"{host_of(url)} leads from https to an open connection, on which anybody could read along; "
+                "check its address in world.toml."
+            )
+        return onward
 
     def _without_keys(self, answer: Answer) -> Answer:
         """A host that repeats our keys in what it says must not bring them into the record or a sentence."""

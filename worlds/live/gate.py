@@ -11,7 +11,7 @@ from worlds.live.access import Policy
 from worlds.source import SourceTimeout, SourceUnavailable
 
 _MINUTE = 60.0
-_LONGEST_REST = 3600.0
+LONGEST_REST = 3600.0
 """Whoever asks for more is asked again after an hour, to hear it once more."""
 
 
@@ -40,7 +40,7 @@ class Gate:
     def rest(self, seconds: float) -> None:
         """Let nobody in for so long."""
         with self._changed:
-            self._closed_until = max(self._closed_until, time.monotonic() + min(seconds, _LONGEST_REST))
+            self._closed_until = max(self._closed_until, time.monotonic() + min(seconds, LONGEST_REST))
 
     def _enter(self, policy: Policy, ends: float) -> None:
         with self._changed:

@@ -8,7 +8,7 @@ def retry_after(told: str | None) -> float | None:
     """The seconds that a Retry-After asks for, be it a number or a date; None where it says nothing."""
     if told is None:
         return None
-    if told.strip().isdigit():
+    if told.strip().isdecimal():
         return float(told)
     try:
         moment = parsedate_to_datetime(told)

@@ -66,6 +66,8 @@ def door(server: Moody, answers: Answers) -> Callable[..., Door]:
 FAULTS: dict[str, tuple[Mood, type[SourceError], str]] = {
     "429 without a word": (status(429), SourceUnavailable, "429"),
     "429 until tomorrow": (status(429, Retry_After="86400"), SourceUnavailable, "try again after"),
+    "429 for ever": (status(429, Retry_After="9" * 400), SourceUnavailable, "try again after"),
+    "429 with nonsense": (status(429, Retry_After="soon\xb2"), SourceUnavailable, "429"),
     "500": (status(500), SourceUnavailable, "500"),
     "502": (status(502), SourceUnavailable, "502"),
     "503": (status(503, b"<html>busy</html>"), SourceUnavailable, "503"),
