@@ -44,8 +44,10 @@ def _tool(name: str, tools: Sequence[Tool]) -> Tool:
 
 def _from_line(tool: Tool, line: str, question: str) -> Mapping[str, Any]:
     line = _unfenced(line.strip())
-    if not line and tool.parameters:
-        raise NoCall(f"{tool.name} was called without arguments. {usage(tool)}")
+    if not line:
+        if any(each.required for each in tool.parameters):
+            raise NoCall(f"{tool.name} was called without arguments. {usage(tool)}")
+        return {}
     if line.startswith('{"') or (line.startswith("{") and line.endswith("}")):
         return read_json(tool, line)
     given = arguments_of(tool.name, line, question)

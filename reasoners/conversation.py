@@ -29,14 +29,23 @@ class Conversation:
     name = NAME
     stop: tuple[str, ...] = ()
 
+    def __init__(self) -> None:
+        self._shown: tuple[Shown, ...] | None = None
+        self._written: list[Message] = []
+
     def messages(self, material: Material) -> list[Message]:
         """The instructions, the demonstrations as earlier questions, the question with the steps so far."""
-        system = prompt("chat", sources=material.sources, demonstrations=len(material.demonstrations))
-        found = [Message("system", system)]
-        for number, each in enumerate(material.demonstrations, start=1):
-            found += _messages(each, f"shown_{number}_")
-        found += _messages(material.shown, "")
+        found = [*self._opening(material), *_messages(material.shown, "")]
         return [*found, Message("user", material.cue)] if material.cue else found
+
+    def _opening(self, material: Material) -> list[Message]:
+        """What comes before the question; written once, as long as the demonstrations are the same."""
+        if self._shown is not material.demonstrations:
+            system = prompt("chat", sources=material.sources, demonstrations=len(material.demonstrations))
+            self._shown, self._written = material.demonstrations, [Message("system", system)]
+            for number, each in enumerate(material.demonstrations, start=1):
+                self._written += _messages(each, f"shown_{number}_")
+        return self._written
 
     def offers(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """The tools that go beside the messages."""

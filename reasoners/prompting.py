@@ -50,14 +50,15 @@ class Prompting:
         self._setup = setup
         only = None if setup.sources == "both" else {tool.name for tool in task.tools}
         shown = (demonstration(record, only) for record in task.demonstrations)
-        self._demonstrations = [each for each in shown if each.steps]
+        self._whole = [each for each in shown if each.steps]
+        self._left: dict[int, tuple[Shown, ...]] = {}
         # Steps are only ever added, so what gave way once would give way again.
         self._given_way = 0
 
     def messages(self, steps: Sequence[Step], tools: Sequence[Tool], cue: str = "") -> list[Message]:
         """The prompt for the next step."""
         room = self._setup.context_tokens - self._setup.reply_tokens - tokens.of_tools(self.form.offers(tools))
-        last = 2 * len(self._demonstrations) + len(steps)
+        last = 2 * len(self._whole) + len(steps)
         while True:
             found = self.form.messages(self._material(steps, tools, cue))
             taken = tokens.of_messages(found)
@@ -71,15 +72,21 @@ class Prompting:
             self._given_way += 1
 
     def _material(self, steps: Sequence[Step], tools: Sequence[Tool], cue: str) -> Material:
-        count = len(self._demonstrations)
-        dropped = min(max(self._given_way - count, 0), count)
-        kept = self._demonstrations[: count - dropped]
-        whole = count - min(self._given_way, count)
-        demonstrations = tuple(
-            self._cut(each, 0 if place < whole else len(each.steps)) for place, each in enumerate(kept)
+        own = self._cut(Shown(self._question, tuple(steps)), max(self._given_way - 2 * len(self._whole), 0))
+        return Material(
+            own, self._demonstrations(min(self._given_way, 2 * len(self._whole))), tools, self._setup.sources, cue
         )
-        own = self._cut(Shown(self._question, tuple(steps)), max(self._given_way - 2 * count, 0))
-        return Material(own, demonstrations, tools, self._setup.sources, cue)
+
+    def _demonstrations(self, given_way: int) -> tuple[Shown, ...]:
+        """What is left of them after so many parts of theirs gave way."""
+        if given_way not in self._left:
+            count = len(self._whole)
+            kept, uncut = count - max(given_way - count, 0), count - given_way
+            shown = enumerate(self._whole[:kept])
+            self._left[given_way] = tuple(
+                self._cut(each, 0 if place < uncut else len(each.steps)) for place, each in shown
+            )
+        return self._left[given_way]
 
     def _cut(self, shown: Shown, first: int) -> Shown:
         """With its observations cut: the `first` ones to SHORT, the others to the setup's measure."""

@@ -31,10 +31,19 @@ class ReAct:
     name = NAME
     stop = STOP
 
+    def __init__(self) -> None:
+        self._shown: tuple[Shown, ...] | None = None
+        self._written: list[str] = []
+
     def messages(self, material: Material) -> list[Message]:
         """The instructions with tools and demonstrations; the question and the steps, up to the next thought."""
-        told = [compose(_told(each)) for each in material.demonstrations]
-        system = prompt("react", sources=material.sources, tools=material.tools, demonstrations=told)
+        if self._shown is not material.demonstrations:
+            # Written once, as long as they are the same.
+            self._shown, self._written = (
+                material.demonstrations,
+                [compose(_told(each)) for each in material.demonstrations],
+            )
+        system = prompt("react", sources=material.sources, tools=material.tools, demonstrations=self._written)
         so_far = compose(_told(material.shown))
         cue = f"({material.cue})\n" if material.cue else ""
         return [Message("system", system), Message("user", f"{so_far}{cue}Thought:")]
