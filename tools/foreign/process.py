@@ -88,6 +88,18 @@ class ServerProcess:
                 self._process.stdin.write(line.encode() + b"\n")
                 await self._process.stdin.drain()
 
+    async def drain(self) -> None:
+        """Read what an ended server left behind, without which its pipes would stay open."""
+        for stream in (self._process.stdout, self._process.stderr):
+            assert stream is not None  # noqa: S101 - it is piped
+            try:
+                async with asyncio.timeout(_GRACE):
+                    while await stream.read(65_536):
+                        continue
+            except TimeoutError:
+                # Something that it started in a group of its own still holds it.
+                continue
+
     async def end(self) -> None:
         """Close its input; ask it to end, and make it, if that is not enough, with whatever it started."""
         assert self._process.stdin is not None  # noqa: S101 - it is piped
@@ -122,16 +134,20 @@ async def started(command: Command) -> AsyncIterator[tuple[ServerProcess, Incomi
     server = ServerProcess(process)
     came, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, going = anyio.create_memory_object_stream[SessionMessage](0)
-    async with anyio.create_task_group() as tasks:
-        try:
-            tasks.start_soon(server.listen)
-            tasks.start_soon(server.receive, came)
-            tasks.start_soon(server.send, going)
-            yield server, incoming, outgoing
-        finally:
-            # Even where the session is being cancelled, the server is ended in order.
-            with anyio.CancelScope(shield=True):
-                await server.end()
-            tasks.cancel_scope.cancel()
-            for stream in (came, incoming, outgoing, going):
-                stream.close()
+    try:
+        async with anyio.create_task_group() as tasks:
+            try:
+                tasks.start_soon(server.listen)
+                tasks.start_soon(server.receive, came)
+                tasks.start_soon(server.send, going)
+                yield server, incoming, outgoing
+            finally:
+                # Even where the session is being cancelled, the server is ended in order.
+                with anyio.CancelScope(shield=True):
+                    await server.end()
+                tasks.cancel_scope.cancel()
+    finally:
+        for stream in (came, incoming, outgoing, going):
+            stream.close()
+        with anyio.CancelScope(shield=True):
+            await server.drain()

@@ -130,6 +130,9 @@ class Session:
         async with AsyncExitStack() as stack:
             url, clients = str(declared.url), BoundedClients(self._overrun)
             if declared.transport == "sse":
+                # MCP's client leaves its streams open where there is nobody to connect to.
+                async with clients(self._headers()) as http, http.stream("GET", url) as answer:
+                    answer.raise_for_status()
                 client = sse_client(url, self._headers(), declared.seconds, httpx_client_factory=clients)
                 yield await stack.enter_async_context(client)
                 return
@@ -169,8 +172,8 @@ class Session:
                 yield receive
             finally:
                 tasks.cancel_scope.cancel()
-                send.close()
-                receive.close()
+                for stream in (send, receive, incoming):
+                    stream.close()
 
 
 async def name_parts(

@@ -1,0 +1,171 @@
+"""Tools of others on the Annotate page: typed forms, what they gave, and what is shown of them when they are gone."""
+
+import json
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.annotator import Annotator
+from tests.browser.server import Showhow
+from tests.servers.weather_started import WEATHER
+
+pytestmark = pytest.mark.xdist_group("browser")
+MODULE = '''
+from langchain_core.tools import tool
+
+@tool
+def shout(text: str, times: int = 2, names: list[str] | None = None) -> dict:
+    """Say it **louder** ![x](http://127.0.0.1:9/x.png)."""
+    return {"title": text.upper() * times, "names": names}
+'''
+PROJECT = "Fictional people"
+CHOSEN = "wikisearch,read,weather_forecast,weather_stations,shout,weather_die"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
+    """A server whose user has a LangChain tool and an MCP server besides."""
+    showhow = Showhow(tmp_path_factory.mktemp("others"))
+    (showhow.home / "my_tools_of_the_browser.py").write_text(MODULE)
+    declare(showhow, weather=True)
+    showhow.start()
+    showhow.run("project", "tools", PROJECT, "--set", CHOSEN)
+    yield showhow
+    showhow.stop()
+
+
+def declare(showhow: Showhow, *, weather: bool) -> None:
+    """Write the file of tools, with the MCP server or without it."""
+    server = (
+        f"[servers.weather]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps([str(WEATHER), 'stdio'])}\n"
+    )
+    function = '[functions.shout]\nplace = "my_tools_of_the_browser:shout"\n'
+    (showhow.home / "tools.toml").write_text(function + (server if weather else ""))
+
+
+def steps_of(showhow: Showhow) -> list[tuple[str, dict[str, Any], dict[str, Any] | None, str | None]]:
+    """The steps that are stored, the oldest first."""
+    with sqlite3.connect(showhow.home / "showhow.db") as store:
+        rows = store.execute(
+            "select s.tool, s.arguments, s.origins, s.error from step s join trace t on t.id = s.trace_id"
+            " where t.reasoner = 'human' order by s.started_at"
+        ).fetchall()
+    store.close()
+    return [(tool, json.loads(arguments), json.loads(origins), error) for tool, arguments, origins, error in rows]
+
+
+def choose(ada: Annotator, field: str, option: str) -> None:
+    """Take one of the choices of a field."""
+    ada.page.get_by_role("radiogroup", name=field).get_by_text(option, exact=True).click()
+    ada.settle()
+
+
+def write(ada: Annotator, field: str, text: str) -> None:
+    """Write into a field that has its explanation beside it."""
+    ada.page.get_by_role("textbox", name=field, exact=True).fill(text)
+
+
+def test_a_step_with_somebody_elses_tool_is_recorded_with_typed_arguments(page: Page, home: Showhow):
+    ada = Annotator(page, home.url, "ada", PROJECT)
+    ada.choose("Alt+3")
+    ada.thought.fill("What is the weather in Ghent?")
+    write(ada, "city", "Ghent")
+    expect(page.get_by_role("textbox", name="days (optional)")).to_have_value("3")
+    write(ada, "days (optional)", "soon")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("days: 'soon' is no whole number")
+    write(ada, "days (optional)", "5")
+    choose(ada, "unit (optional)", "fahrenheit")
+    choose(ada, "warnings (optional)", "yes")
+    # From a choice, too, the key runs the step.
+    step = ada.run()
+    expect(step).to_contain_text("weather_forecast")
+    expect(step.get_by_role("region", name="result")).to_contain_text("days: int")
+    tool, arguments, origins, error = steps_of(home)[-1]
+    assert (tool, error) == ("weather_forecast", None)
+    assert arguments == {"city": "Ghent", "days": 5, "unit": "fahrenheit", "warnings": True}
+    assert origins["days"] == {"from": "typed"}
+    ada.rate(4)
+    what_it_gave_fills_the_next_form(ada, home)
+    a_draft_of_choices_is_kept(ada)
+    a_server_that_dies_is_told_where_it_was_called(ada)
+
+
+def what_it_gave_fills_the_next_form(ada: Annotator, home: Showhow) -> None:
+    """A table's titles can be clicked, and the next step remembers where its text came from."""
+    ada.choose("Alt+4")
+    write(ada, "region", "<b>Öst</b>")
+    write(ada, "near (optional)", "the sea\nthe lake")
+    step = ada.run()
+    expect(step.locator("tbody tr")).to_have_count(4)
+    expect(step.locator("tbody b")).to_have_count(0)
+    ada.choose("Alt+5")
+    ada.value(step, "<b>Öst</b> the sea")
+    step = ada.run()
+    expect(step).to_contain_text("(from step 2)")
+    expect(step.get_by_role("region", name="result")).to_contain_text("<B>ÖST</B> THE SEA<B>ÖST</B> THE SEA")
+    _, arguments, origins, _ = steps_of(home)[-1]
+    assert arguments == {"text": "<b>Öst</b> the sea", "times": 2}
+    assert origins["text"] == {"from": "step", "step": 2, "pointer": "/result/2/title"}
+    assert ada.page.locator(".st-key-composer img").count() == 0
+
+
+def a_draft_of_choices_is_kept(ada: Annotator) -> None:
+    """A reload in the middle keeps what was chosen and what was typed."""
+    ada.choose("Alt+3")
+    choose(ada, "unit (optional)", "fahrenheit")
+    ada.saved(lambda: write(ada, "days (optional)", "7"))
+    ada.page.reload()
+    ada.page.wait_for_selector("li.step")
+    ada.settle()
+    expect(ada.page.get_by_role("textbox", name="days (optional)")).to_have_value("7")
+    unit = ada.page.get_by_role("radiogroup", name="unit (optional)")
+    expect(unit.get_by_role("radio", name="fahrenheit")).to_be_checked()
+
+
+def a_server_that_dies_is_told_where_it_was_called(ada: Annotator) -> None:
+    """Its step has the reason, the page says that it is away, and the next call starts it again."""
+    ada.choose("Alt+6")
+    expect(ada.run()).to_contain_text("the storm took the mast")
+    expect(ada.page.get_by_text("it is started again at the next call").first).to_be_visible()
+    ada.choose("Alt+4")
+    write(ada, "region", "West")
+    expect(ada.run().locator("tbody tr")).to_have_count(2)
+    expect(ada.page.get_by_text("it is started again at the next call")).to_have_count(0)
+
+
+def test_a_tool_that_is_gone_shows_old_traces_unharmed(page: Page, home: Showhow):
+    ada = Annotator(page, home.url, "ben", PROJECT)
+    ada.choose("Alt+4")
+    write(ada, "region", "Nord")
+    ada.run()
+    declare(home, weather=False)
+    try:
+        page.reload()
+        page.wait_for_selector("li.step")
+        ada.settle()
+        expect(ada.steps.last.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_text("There is no tool 'weather_forecast'").first).to_be_visible()
+        tools = page.locator(".st-key-tools [class*=st-key-tool_]")
+        expect(tools).to_have_text([re.compile("Search"), re.compile("Read"), re.compile("Shout")])
+        ada.steps.last.get_by_role("button", name="Run again").click()
+        ada.settle()
+        expect(page.get_by_role("alert").first).to_contain_text("its tool is not here")
+        assert steps_of(home)[-1][3] is None
+        ada.steps.last.get_by_role("button", name="Fork here").click()
+        ada.settle()
+        expect(ada.steps.last.locator("tbody tr")).to_have_count(2)
+        exported = home.home / "exported.jsonl"
+        trace = re.search(r"trace=([0-9a-f-]+)", page.url)
+        assert trace is not None
+        home.run("traces", "export", str(exported), "--format", "showhow", "--status", "draft")
+        assert "weather_stations" in exported.read_text(encoding="utf-8")
+        told = json.loads(home.run("project", "show", PROJECT, "--json"))
+        assert set(told["problems"]) == {"weather_forecast", "weather_stations", "weather_die"}
+    finally:
+        declare(home, weather=True)
