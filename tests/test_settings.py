@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,27 @@ def test_what_concerns_the_model_has_defaults_and_no_price():
 def test_what_cannot_be_used_is_told_with_an_example(name: str, written: str):
     with pytest.raises(SettingError, match=rf"{name} is '{written}'; write .*such as"):
         Settings.from_env({name: written})
+
+
+@pytest.mark.parametrize(
+    ("written", "offline"), [("", False), ("0", False), ("no", False), ("1", True), ("True", True)]
+)
+def test_live_worlds_answer_from_their_record_where_that_is_set(written, offline):
+    assert Settings.from_env({"SHOWHOW_OFFLINE": written}).offline is offline
+
+
+def test_a_moment_has_a_time_zone_written_or_this_machines():
+    assert Settings.from_env({}).as_of is None
+    written = Settings.from_env({"SHOWHOW_AS_OF": "2026-11-21T14:00+02:00"}).as_of
+    assert written == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    here = Settings.from_env({"SHOWHOW_AS_OF": "2026-11-21"}).as_of
+    assert here is not None
+    assert here.replace(tzinfo=None) == datetime(2026, 11, 21)  # noqa: DTZ001 - the machine's own midnight
+    assert here.utcoffset() is not None
+
+
+@pytest.mark.parametrize("wrong", [{"SHOWHOW_OFFLINE": "maybe"}, {"SHOWHOW_AS_OF": "yesterday"}])
+def test_what_cannot_be_meant_for_live_worlds_is_told(wrong):
+    ((name, value),) = wrong.items()
+    with pytest.raises(SettingError, match=f"{name} is '{value}'"):
+        Settings.from_env(wrong)
