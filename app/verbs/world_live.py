@@ -9,8 +9,8 @@ import typer
 from app.resources import open_world, settings
 from app.verbs.output import CommandFailed, emit
 from app.verbs.record import AsOf, Offline, only_the_record
+from worlds.check import Tried, Wanted, check, usual
 from worlds.live.add import add_live
-from worlds.live.check import Tried, Wanted, check, usual
 from worlds.live.description import preset, presets
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

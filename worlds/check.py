@@ -60,6 +60,11 @@ def check(world: World, wanted: Wanted) -> Iterator[Tried]:
         yield from _check_text(world.text, wanted)
     if world.graph is not None:
         yield from _check_graph(world.graph, wanted, has_text=world.text is not None)
+    if world.web is not None:
+        web = world.web
+        yield _try(
+            "web", "search", lambda: _first([f"{hit.title}: {hit.address}" for hit in web.search(wanted.question, 3)])
+        )
 
 
 def _check_text(text: TextSource, wanted: Wanted) -> Iterator[Tried]:
