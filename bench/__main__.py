@@ -17,6 +17,7 @@ MODULES = (
     "selection",
     "phantomwiki",
     "gold_traces",
+    "replay",
     "worlds",
     "agents",
 )

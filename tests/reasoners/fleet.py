@@ -1,0 +1,100 @@
+"""A small fleet, in articles only, and how a person finds things out about it, step by step, with origins by clicks."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from db.models import Project, Question, Step, Trace
+from db.record import TraceRecord
+from reasoners.origins import known_sentences, known_values, trace_origin
+from tools.registry import TOOLS
+from tools.tool import Context
+from worlds.build import Sources, build_world
+from worlds.open import open_world
+from worlds.source import Article
+
+SHIPS = {
+    "Sea Star": ("Ada Lund", "Gullhaven"),
+    "Blue Wave": ("Bo Reed", "Saltmouth"),
+    "Low Tide": ("Cy Holm", "Gullhaven"),
+    "Grey Seal": (None, None),
+}
+
+
+def articles(
+    captain: str = "The captain of {ship} is {name}.", born: str = "{name} was born in {town}."
+) -> list[Article]:
+    """Of every ship, and of every captain."""
+    found = []
+    for ship, (name, town) in SHIPS.items():
+        said = [captain.format(ship=ship, name=name)] if name else []
+        found.append(Article(ship, (f"{ship} is a ship.", *said, "It has two masts."), None))
+        if name and town:
+            found.append(Article(name, (f"{name} likes rain.", born.format(name=name, town=town)), None))
+    return found
+
+
+def fleet(worlds: Path, name: str, told: list[Article]) -> Context:
+    """The world of these articles; nothing in it is alike by meaning."""
+    build_world(worlds, name, Sources(told))
+    return Context(open_world(worlds, name), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
+
+
+def recorded(
+    context: Context, question: str, steps: list[tuple[str, str, dict[str, Any]]], answer: str, said: str = ""
+) -> TraceRecord:
+    """A person's trace: thoughts, tools and arguments are typed, and what they came from is traced as the page does."""
+    project = Project(name="fleet", world="fleet")
+    asked = Question(project_id=project.id, position=1, text=question)
+    trace = Trace(question_id=asked.id, status="approved", final_answer=answer, final_thought=said)
+    taken: list[Step] = []
+    for position, (thought, tool, arguments) in enumerate(steps, 1):
+        data = {step.position: step.data for step in taken}
+        known, sentences = known_values(data), known_sentences(data)
+        seen = TOOLS[tool].call(context, arguments).observation
+        assert seen is not None
+        origins = {name: trace_origin(given, question, known, sentences) for name, given in arguments.items()}
+        taken.append(
+            Step(
+                trace_id=trace.id,
+                position=position,
+                thought=thought,
+                tool=tool,
+                arguments=arguments,
+                origins=origins,
+                observation=seen.text,
+                data=seen.data,
+            )
+        )
+    return TraceRecord(project, asked, trace, taken)
+
+
+def who_is_captain(context: Context) -> TraceRecord:
+    """Who is the captain of Sea Star?"""
+    asked = "Who is the captain of Sea Star?"
+    steps: list[tuple[str, str, dict[str, Any]]] = [
+        ("First the ship.", "wikisearch", {"query": "Sea Star"}),
+        ("Its article should name him or her.", "read", {"title": "Sea Star", "question": asked}),
+    ]
+    return recorded(context, asked, steps, "Ada Lund", "There it says so.")
+
+
+def where_captain_was_born(context: Context) -> TraceRecord:
+    """In which town was the captain of Sea Star born?"""
+    steps: list[tuple[str, str, dict[str, Any]]] = [
+        ("First the ship.", "wikisearch", {"query": "Sea Star"}),
+        ("Who commands it?", "read", {"title": "Sea Star", "question": "Who is the captain of Sea Star?"}),
+        ("And now the captain.", "read", {"title": "Ada Lund", "question": "Where was Ada Lund born?"}),
+    ]
+    return recorded(context, "In which town was the captain of Sea Star born?", steps, "Gullhaven", "Gullhaven.")
+
+
+def which_were_born(context: Context) -> TraceRecord:
+    """A question that nothing is found for."""
+    asked = "Who is the captain of Grey Seal?"
+    steps: list[tuple[str, str, dict[str, Any]]] = [
+        ("First the ship.", "wikisearch", {"query": "Grey Seal"}),
+        ("Its article should name him or her.", "read", {"title": "Grey Seal", "question": asked}),
+    ]
+    return recorded(context, asked, steps, "no answer", "It has none.")
