@@ -1,0 +1,80 @@
+"""`showhow project` and `showhow tools list`, `check`, as users start them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHOWHOW = Path(sys.executable).with_name("showhow")
+MODULE = 'def shout(text: str, times: int = 2) -> str:\n    """Say it louder."""\n    return text.upper() * times\n'
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a project."""
+    found = tmp_path_factory.mktemp("home")
+    articles, questions = found / "articles.jsonl", found / "questions.jsonl"
+    articles.write_text('{"title": "Gullhaven", "text": "A town."}\n')
+    questions.write_text('{"question": "Where?", "answer": "There"}\n')
+    showhow(found, "world", "import", "town", "--articles", str(articles))
+    showhow(found, "questions", "import", str(questions), "--project", "P", "--world", "town")
+    return found
+
+
+@pytest.fixture
+def home(project: Path) -> Path:
+    """The home with a module of the user's, and a file that names it and what is not there."""
+    (project / "users_tools.py").write_text(MODULE)
+    (project / "tools.toml").write_text(
+        '[functions.shout]\nplace = "users_tools:shout"\n[functions.whisper]\nplace = "users_tools:whisper"\n'
+        '[servers.away]\ncommand = "no-program-of-this-name"\n'
+    )
+    return project
+
+
+def showhow(home: Path, *words: str, fails: bool = False) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
+    environ["SHOWHOW_HOME"] = str(home)
+    done = subprocess.run([SHOWHOW, *words], capture_output=True, text=True, env=environ, check=False, cwd=home)
+    assert done.returncode == (1 if fails else 0), done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_a_project_chooses_its_tools_and_tells_what_is_missing(home: Path) -> None:
+    assert "all of Showhow's own tools" in showhow(home, "project", "list").stdout
+    chosen = showhow(home, "project", "tools", "P", "--set", "read, shout,away_say")
+    assert "The server away, which away_say comes from, is not available: there is no program" in chosen.stderr
+    told = json.loads(showhow(home, "project", "show", "P", "--json").stdout)
+    assert told["tools"] == ["read", "shout", "away_say"]
+    assert list(told["problems"]) == ["away_say"]
+    unknown = showhow(home, "project", "tools", "P", "--set", "shuot", fails=True)
+    assert "There is no tool 'shuot'; there are wikisearch" in unknown.stderr
+    assert "there is no project 'Q'" in showhow(home, "project", "tools", "Q", "--all", fails=True).stderr
+    (home / "tools.toml").unlink()
+    gone = json.loads(showhow(home, "project", "show", "P", "--json").stdout)
+    assert list(gone["problems"]) == ["shout", "away_say"]
+    assert json.loads(showhow(home, "project", "tools", "P", "--all", "--json").stdout)["tools"] == []
+
+
+def test_every_tool_is_listed_with_its_state_and_called_by_its_name(home: Path) -> None:
+    states = json.loads(showhow(home, "tools", "list", "--json").stdout)
+    by_name = {state["name"]: state for state in states}
+    assert by_name["shout"]["tools"][0]["schema"]["properties"]["times"]["default"] == 2
+    assert by_name["whisper"]["problem"].startswith("The tool whisper cannot be loaded")
+    assert "no program no-program-of-this-name" in by_name["away"]["problem"]
+    checked = showhow(home, "tools", "check", fails=True)
+    assert "function shout: works, 1 tool" in checked.stdout
+    assert "2 of 4 places of tools do not work" in checked.stderr
+    assert showhow(home, "tool", "shout", "text=hé", "times=3").stdout == "HÉHÉHÉ\n"
+    assert "'many' is no whole number" in showhow(home, "tool", "shout", "text=a", "times=many", fails=True).stderr
+
+
+def test_a_file_that_is_named_and_not_there_is_told(home: Path, tmp_path: Path) -> None:
+    environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_TOOLS": str(tmp_path / "none.toml")}
+    done = subprocess.run([SHOWHOW, "tools", "check"], capture_output=True, text=True, env=environ, check=False)
+    assert done.returncode == 1
+    assert "none.toml cannot be read" in done.stdout
