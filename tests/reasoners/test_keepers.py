@@ -172,3 +172,22 @@ def test_a_run_killed_at_any_moment_goes_on_until_it_answers_and_no_finished_ste
     assert sorted(called) == list(range(1, steps + 1))
     # A step is only run again where the runner died between its call and its record: at most once a death.
     assert sum(called.values()) - steps <= deaths
+
+
+def test_anybody_rates_a_runs_steps_and_what_was_said_before_is_kept(scene: Scene):
+    scene.drive([*LOOK, END])
+    first = scene.record().steps[0]
+    with scene.store.begin() as session:
+        ada = projects.get_or_create_user(session, "ada")
+        for stars in (2, 5):
+            runs.rate_run(session, first.id, stars, by=ada.id)
+    with pytest.raises(Conflict, match="from 1 to 5"), scene.store.begin() as session:
+        runs.rate_run(session, first.id, 6, by=ada.id)
+    record = scene.record()
+    assert record.steps[0].rating == 5
+    assert [edit.before for edit in record.edits if edit.action == "rating"] == [{"rating": 2}]
+    with scene.store.begin() as session:
+        hers = recording.start_trace(session, scene.trace.question_id, ada.id)
+        step = recording.begin_step(session, hers.id, recording.NewStep("hm"), seen=hers.version)
+    with pytest.raises(Conflict, match="a person's"), scene.store.begin() as session:
+        runs.rate_run(session, step.id, 3, by=ada.id)
