@@ -9,6 +9,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from sqlalchemy import select
+
+from db import forking, recording, review
+from db.database import Database
+from db.models import Trace
+from db.projects import get_or_create_user
 from tests.servers.model import ModelServer, Request
 from tests.servers.pupil import pupil
 
@@ -168,3 +174,35 @@ def test_failures_come_in_the_order_that_teaches_most_and_without_repairs_nothin
         assert report["id"] in told
         _, err = home.run("verify", "--again", report["id"], server=server, status=1)
     assert "no repair of this verification is approved yet" in err
+
+
+def repair(home: Home, number: int) -> None:
+    """Fork the failure of that question, answer it rightly, and approve it."""
+    store = Database(f"sqlite:///{home.folder / 'showhow.db'}")
+    try:
+        with store.begin() as session:
+            person = get_or_create_user(session, "ada").id
+            failed = session.scalars(select(Trace).where(Trace.final_answer == f"Nobody {number}")).one()
+            fork = forking.fork(session, failed.id, 1, person)
+            answers = recording.Answers(f"Answer {number}")
+            recording.submit(session, fork.id, answers, seen=fork.version, by=person)
+            review.approve(session, fork.id, by=person)
+    finally:
+        store.close()
+
+
+def test_with_a_repair_in_the_library_the_other_failures_are_right(tmp_path):
+    home = Home(tmp_path / "home", 12)
+    wrong = frozenset({1, 5, 9, 2})
+    with ModelServer(lambda request: pupil(request, wrong=wrong, taught_by=1)) as server:
+        first = home.verify(server, "--at-once", 4)
+        repair(home, 1)
+        out, _ = home.run("verify", "--again", first["id"], "--json", server=server)
+        again = json.loads(out)
+        assert (again["again_of"], again["library"]) == (first["id"], "default:1")
+        assert (again["questions"], again["right"], again["left"]) == (4, 3, 0)
+        # The repair of question 1 is in the library, but is not shown to question 1.
+        own = [
+            request for request in server.requests if request.tools and request.prompt.count("Who is number 1?") == 2
+        ]
+        assert own == []

@@ -14,7 +14,9 @@ def pupil(request: Request, *, wrong: frozenset[int] = frozenset(), taught_by: i
     knows = number not in wrong or (number != taught_by and f"Who is number {taught_by}?" in request.prompt)
     said = f"Answer {number}" if knows else f"Nobody {number}"
     if not request.tools:
-        return Says(f"Answer: {said}", latency=latency)
+        # The final response rests on what the steps have found.
+        found = f"Answer {number}"
+        return Says(f"Answer: {found if found in request.prompt else said}", latency=latency)
     if request.body["messages"][-1]["role"] != "tool":
         return Says("I look.", calls=[("wikisearch", {"query": f"number {number}"})], latency=latency)
     return Says(f"Final Answer: {said}\nText says: {said}", latency=latency)
