@@ -43,8 +43,8 @@ def _panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
     ask = asks().at(trace_id)
     with database().read() as session:
         record = reading.open_trace(session, trace_id)
-    if at_work and not is_at_work(record.trace):
-        # The buttons around this are others now.
+    if at_work != is_at_work(record.trace) or st.query_params.get("trace") != str(trace_id):
+        # It has ended or goes on, or another one was begun: all of the page is another one now.
         st.rerun()
     if at_work:
         _at_work(record, ask)
