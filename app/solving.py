@@ -33,9 +33,9 @@ class Way:
     library: str | None = None
     """NAME or NAME:NUMBER; without it the default one where there is one."""
 
-    def make(self) -> Reasoner:
-        """The reasoner."""
-        return make(self.reasoner, self.options)
+    def make(self, *, heard: bool = True) -> Reasoner:
+        """The reasoner; `heard` says whether somebody follows the model's words as they come."""
+        return make(self.reasoner, self.options, heard=heard)
 
     def wish(self) -> Wish:
         """Which demonstrations it wants."""

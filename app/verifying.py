@@ -192,7 +192,9 @@ class _Work:
         model = chat()
         if model is not None:
             task = replace(task, context=replace(task.context, chat=kept.chat(model, str(trace.id))))
-        ended = drive(self._way.make(), task, InStore(database(), trace), Reins(limits=limits, stop=self._stop))
+        ended = drive(
+            self._way.make(heard=False), task, InStore(database(), trace), Reins(limits=limits, stop=self._stop)
+        )
         if ended.answers is not None:
             with database().begin() as session:
                 verifications.keep_score(session, trace.id, score_of(ended.answers.final_answer, question.gold_answers))

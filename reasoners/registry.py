@@ -1,6 +1,7 @@
 """Every reasoner by its name, and how it is made."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reasoners.fusion import Fusion
@@ -33,8 +34,12 @@ def _replay(options: Mapping[str, Any]) -> Reasoner:
 MAKERS: dict[str, Maker] = {"replay": _replay, "humaniq": _humaniq, "fusion": _fusion}
 
 
-def make(name: str, options: Mapping[str, Any] | None = None) -> Reasoner:
-    """The reasoner of that name with these options; UnknownReasoner, or its own error for an option that is wrong."""
+def make(name: str, options: Mapping[str, Any] | None = None, *, heard: bool = True) -> Reasoner:
+    """The reasoner of that name with these options; UnknownReasoner, or its own error for an option that is wrong.
+
+    Where nobody hears what a model says as it comes, its replies are asked for whole, which costs less.
+    """
     if name not in MAKERS:
         raise UnknownReasoner(f"there is no reasoner {name!r}; there are {', '.join(MAKERS)}")
-    return MAKERS[name](options or {})
+    made = MAKERS[name](options or {})
+    return made if heard or not isinstance(made, HumanIQ | Fusion) else replace(made, stream=False)

@@ -74,7 +74,7 @@ def _questions(world: str | None, project: str | None) -> tuple[Project, list[Qu
 
 
 def _answered(questions: Sequence[Question], project: Project, way: Way, limits: Limits) -> Iterator[Scored]:
-    made = way.make()
+    made = way.make(heard=False)
     for place, question in enumerate(questions, 1):
         ended = run(made, given(question, project, way).task, InMemory(), Reins(limits))
         if place % TOLD_EVERY == 0 or place == len(questions):

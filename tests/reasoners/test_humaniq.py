@@ -79,7 +79,7 @@ BROKEN: dict[str, tuple[Reply, str]] = {
     "a wrong kind of argument": (Says("Hm.", calls=[("wikisearch", {"query": ["Ada"]})]), 'query: ["Ada"] is no text'),
     "neither call nor answer": (Says("I should search for Ada first."), "no action and no answer"),
     "an empty message": (Says(""), "replied with an empty message"),
-    "endless thoughts": (Says("and then " * 2_000, reason="length"), "too long"),
+    "endless thoughts": (Says("and then " * 300, reason="length"), "too long"),
     "a cut stream": (Cut("I look for"), "broke off"),
 }
 

@@ -60,6 +60,7 @@ def test_the_sources_that_are_compared_are_those_that_are_asked() -> None:
 def test_reasoners_are_made_by_name_and_an_unknown_one_lists_them() -> None:
     assert make("humaniq", {"k": 1}) == HumanIQ(Setup(k=1))
     assert make("fusion", {"merge": "random"}) == Fusion(Setup(merge="random"))
+    assert make("humaniq", heard=False) == HumanIQ(stream=False)
     assert all(make(name).name == name for name in MAKERS)
     with pytest.raises(UnknownReasoner, match=", ".join(MAKERS)):
         make("oracle")

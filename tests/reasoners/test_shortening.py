@@ -13,7 +13,9 @@ from tests.tools.conftest import no_meaning
 
 LEFT = re.compile(r"\.\.\. ([\d,]+) more (rows?|sentences?|characters) left out$")
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
-TEXTS = st.lists(WORDS, max_size=60).map("\n".join) | st.lists(WORDS, max_size=60).map(". ".join) | st.text(max_size=4_000)
+TEXTS = (
+    st.lists(WORDS, max_size=60).map("\n".join) | st.lists(WORDS, max_size=60).map(". ".join) | st.text(max_size=4_000)
+)
 
 
 @given(TEXTS, st.integers(1, 300), WORDS)
