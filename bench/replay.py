@@ -26,7 +26,7 @@ from worlds.universe.options import Options
 
 DEFAULT = Options(people=1000, seed=1, depth=6, per_template=4, split="text=50,graph=35,web=15")
 DEMONSTRATIONS = 20
-ASKED = 240
+ASKED = 120
 HYBRID = "text=50,graph=35,web=15"
 WORLDS = {
     "everywhere, depth 20": Options(people=1000, seed=4711, depth=20, per_template=3),

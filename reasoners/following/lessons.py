@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from uuid import UUID
 
 from db.record import TraceRecord
@@ -13,8 +14,10 @@ from reasoners.following.fitting import Fit, counting, fit
 from reasoners.following.frames import Frame, learned
 from reasoners.following.operations import COUNT
 from reasoners.following.phrases import Having, around, parse
-from reasoners.following.sentences import RELATION, THING, Pattern, learn, relation_in
+from reasoners.following.sentences import RELATION, THING, Pattern, kind_of, learn, relation_in
 from reasoners.following.wordings import RELATION_ASKED, Wordings, relation_of
+from tools.grammar.english import english
+from tools.grammar.words import key_of
 
 
 @dataclass(slots=True)
@@ -36,12 +39,16 @@ class Lessons:
         self.sources: set[str] = set()
         self.nothing: str | None = None
         """What they answer where nothing is found."""
+        self.found_nothing: set[str] = set()
+        """What they ask and find no answer to."""
         self.own_words = False
         """Whether one asks with the words of its own question."""
         self.backward: dict[str, Backward] = defaultdict(Backward)
         self._patterns: dict[tuple[str, str], list[Pattern]] = defaultdict(list)
         self._relations: dict[str, list[Pattern]] = defaultdict(list)
         self._readings: dict[str, set[str]] = defaultdict(set)
+        self._kinds: dict[str, set[str]] = defaultdict(set)
+        self._of_people: set[str] = set()
         self._narrower: dict[str, dict[str, None]] = defaultdict(dict)
         self._explained: dict[str, set[str]] = defaultdict(set)
         self._thoughts: dict[str, dict[str, str]] = defaultdict(dict)
@@ -64,20 +71,42 @@ class Lessons:
     def patterns(self, template: str, source: str) -> list[Pattern]:
         """How sentences of a source answer that."""
         relation = RELATION_ASKED.fullmatch(template)
-        return [*self._patterns[template, source], *(self._relations[source] if relation else ())]
+        # Pages and articles call relations by the same words.
+        both = (*self._relations[TEXT], *self._relations[WEB]) if relation else ()
+        return [*self._patterns[template, source], *both]
 
-    def narrower(self, asked: re.Match[str] | None) -> list[str]:
-        """The word for the relation that is asked for, and words that demonstrations take for answers to it."""
-        relation = asked["relation"] if asked else ""
-        return [relation, *self._narrower[relation]]
+    def kinds(self, template: str) -> set[str]:
+        """What kinds of values were found where that was asked."""
+        found = {each.kind for source in (TEXT, WEB) for each in self._patterns[template, source]}
+        return found | self._kinds[template]
+
+    def narrower(self, relation: str) -> list[str]:
+        """The word of a relation and words for a part of it: a son is a child, by English or by a demonstration."""
+        return list(dict.fromkeys((relation, *self._narrower[relation], *_kin(relation)[0])))
+
+    def kin(self, relation: str) -> set[str]:
+        """The words by which a sentence can say a relation, also from the other side: whoever has a son is a parent."""
+        return {*self.narrower(relation), *_kin(relation)[1]}
+
+    def is_kin(self, relation: str) -> bool:
+        """Whether articles say the relation by a word for it, as they do of people."""
+        return bool(self._narrower[relation]) or key_of(relation) in english().words or relation in self._of_people
+
+    def speaks_of_other(self, sentence: str, template: str) -> bool:
+        """Whether a sentence has words of something else that is asked for, and none of what the template asks."""
+        mine = content(template.replace(BLANK, ""))
+        others = {word for told in (*self.wordings.templates, *self.wordings.phrases) for word in content(told)}
+        said_words = content(sentence)
+        return said_words.isdisjoint(mine) and not said_words.isdisjoint(others - mine)
 
     def every_pattern(self, source: str) -> list[tuple[str, Pattern]]:
         """All that is known of how sentences of a source say anything, each with its relation."""
         told = [(relation_of(template), each) for (template, of), found in self._patterns.items() if of == source
                 for each in found]  # fmt: skip
         named = [found["relation"] for t in self.wordings.templates if (found := RELATION_ASKED.fullmatch(t))]
-        named += [word for words_for in self._narrower.values() for word in words_for]
-        return told + [(relation, each) for each in self._relations[source] for relation in named]
+        named += [word for each in tuple(named) for word in self.narrower(each)]
+        both = (*self._relations[TEXT], *self._relations[WEB])
+        return told + [(relation, each) for each in both for relation in named]
 
     def understood(self, template: str, reading: str) -> bool:
         """Whether the words by which a query is read ask what the template asks, as far as demonstrations show."""
@@ -119,7 +148,8 @@ class Lessons:
         for search in shown.searches:
             self._study_search(shown, search)
         self._study_queries(shown)
-        if shown.asks and not shown.asks[-1].values and not any(ask.values for ask in shown.asks):
+        if shown.asks and not any(ask.values for ask in shown.asks):
+            self.found_nothing |= {ask.template for ask in shown.asks}
             self.nothing = self.nothing or shown.answer or None
 
     def _study_ask(self, shown: Demonstration, ask: Ask) -> None:
@@ -130,7 +160,10 @@ class Lessons:
             for word in (*content(ask.template.replace(BLANK, "")), words(ask.template)[0]):
                 self._explained[word] |= content(ask.reading)
         self._study_thoughts(shown, ask)
+        self._kinds[ask.template] |= {kind_of(value) for value in ask.values}
         relation = relation_of(ask.template)
+        if relation and ask.template.startswith("Who "):
+            self._of_people.add(relation)
         for sentence in ask.sentences:
             for value in ask.values:
                 found = learn(sentence, ask.subject, value, relation)
@@ -185,6 +218,15 @@ class Lessons:
                 continue
             told.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
             told.templates += [ask.template for ask in shown.asks if ask.subject == value and ask.source == WEB]
+
+
+@cache
+def _kin(relation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """English words for a part of a relation, and for the relation from the other side."""
+    asking = english().words.get(key_of(relation))
+    parts = [part for way in (asking.to if asking else ()) if "/" not in way for part in way.split("|")]
+    forwards = tuple(part for part in parts if part != relation and not set("^:!") & set(part))
+    return forwards, tuple(part.strip("^") for part in parts if part.startswith("^"))
 
 
 def _head(frame: Frame) -> str | None:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB, shown
-from reasoners.following.english import as_day, days_in, listed, names_in, plain, spoken
+from reasoners.following.english import as_day, listed, plain, spoken
 from reasoners.following.lessons import Lessons
-from reasoners.following.sentences import DAY, THING, WORD, Pattern, said
+from reasoners.following.reader import Reader
+from reasoners.following.sentences import said
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
-from reasoners.following.wordings import RELATION_ASKED
 from tools.wikisearch import MOST_HITS
 
 MOST_PAGES = 3
@@ -28,7 +28,7 @@ class Lookups:
     """One run's way of looking things up."""
 
     def __init__(self, walk: Walk, lessons: Lessons) -> None:
-        self._walk, self._lessons = walk, lessons
+        self._walk, self._lessons, self._reader = walk, lessons, Reader(lessons)
         self._spread: bool | None = None
         """Whether the sources tell different facts; None until two of them were compared."""
         self._unclear: list[str] = []
@@ -67,6 +67,8 @@ class Lookups:
                 break
         if self._unclear and (not found or (self._spread is not False and template.startswith("Who "))):
             raise Broken(self._unclear[0])
+        if not found and self._spread is not False and template not in self._lessons.found_nothing:
+            raise Broken(f"no source answers {asked!r}, and no demonstration shows that it can have no answer")
         self._walk.note(f"{asked} {listed([thing.text for thing in found])}.")
         return found
 
@@ -203,51 +205,29 @@ class Lookups:
         except NotCalled as failed:
             self._unclear.append(str(failed))
             return []
-        patterns = self._lessons.patterns(template, TEXT)
-        found = self._said(template, TEXT, read["sentences"], thing.text)
+        found = self._reader.answers(template, TEXT, read["sentences"], thing.text)
         looked_at = read["sentences"] if self._spread else [best["text"] for best in read["best"]]
-        if not found and (odd := self._odd(looked_at, thing.text, patterns, TEXT)):
+        if not found and (odd := self._reader.odd(looked_at, thing.text, template, TEXT)):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         return [Thing(text) for text in found]
 
-    def _said(self, template: str, source: str, sentences: Sequence[str], subject: str) -> list[str]:
-        """What sentences say in answer, also by narrower words: a father and a mother are parents."""
-        patterns = self._lessons.patterns(template, source)
-        relations = self._lessons.narrower(RELATION_ASKED.fullmatch(template))
-        return list(dict.fromkeys(value for each in relations for value in said(patterns, sentences, subject, each)))
-
-    def _odd(self, sentences: Sequence[str], subject: str, patterns: Sequence[Pattern], source: str) -> str | None:
-        """A sentence that no demonstration explains and that holds such a value as is looked for."""
-        kinds = {each.kind for each in patterns} or {DAY, THING, WORD}
-        known = self._lessons.every_pattern(source)
-        for sentence in sentences:
-            held = bool(
-                (DAY in kinds and days_in(sentence))
-                or (THING in kinds and [name for name in names_in(sentence) if name not in (subject, _bare(subject))])
-                or (WORD in kinds and re.search(r" [a-z]+(?: [a-z]+)*\.$", sentence))
-            )
-            if held and not any(each.values(sentence, subject, relation) for relation, each in known):
-                return sentence
-        return None
-
     def _on_pages(self, template: str, thing: Thing, asked: str) -> Steps:
         """By pages that a search with the question finds, if their snippets say it."""
-        lessons, patterns = self._lessons, self._lessons.patterns(template, WEB)
-        thought = lessons.thought("websearch", template, asked, thing.text)
+        thought = self._lessons.thought("websearch", template, asked, thing.text)
         try:
             seen = yield from self._walk.call(thought, "websearch", query=asked)
         except NotCalled as failed:
             self._unclear.append(str(failed))
             return []
         found: list[Thing] = []
-        telling = [page for page in seen["pages"] if self._said(template, WEB, [page["snippet"]], thing.text)]
+        telling = [page for page in seen["pages"] if self._reader.answers(template, WEB, [page["snippet"]], thing.text)]
         for page in telling[:MOST_PAGES]:
             thought = f"The page {page['title']} may tell it."
             read = yield from self._walk.call(thought, "read", title=page["address"], question=asked)
-            told = self._said(template, WEB, read["sentences"], thing.text)
+            told = self._reader.answers(template, WEB, read["sentences"], thing.text)
             found = _merged(found, [Thing(text) for text in told])
         about = [page["snippet"] for page in seen["pages"] if thing.text in page["snippet"]]
-        if not found and (odd := self._odd(about, thing.text, patterns, WEB)):
+        if not found and (odd := self._reader.odd(about, thing.text, template, WEB)):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         if len(found) > 1 and not template.startswith("Who "):
             raise Broken(f"web pages contradict each other about {asked!r}")

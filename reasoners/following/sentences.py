@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reasoners.following.english import NAME, as_day, days_in, singular, spoken
+from reasoners.following.english import NAME, as_day, content, days_in, singular, spoken
 
 DAY, THING, WORD = "day", "name", "word"
 SUBJECT, VALUE, RELATION = "<subject>", "<value>", "<relation>"
@@ -32,7 +32,7 @@ class Pattern:
     def values(self, sentence: str, subject: str, relation: str) -> list[str]:
         """What the sentence says of the subject; [] where it says something else."""
         holes = {
-            SUBJECT: "|".join(map(re.escape, sorted(_ways_to_say(subject), key=len, reverse=True))),
+            SUBJECT: rf"(?:(?:Mr|Ms|Mrs) )?(?:{_any_way(subject)})",
             VALUE: "(?P<value>.+)",
             RELATION: f"(?:{re.escape(relation)}|(?P<several>[a-z -]+))",
         }
@@ -69,9 +69,23 @@ def learn(sentence: str, subject: str, value: str, relation: str) -> Pattern | N
     return Pattern((*parts, *_fixed(sentence[place:], relation)), kind_of(value))
 
 
+def in_own_words(sentence: str, subject: str, asked: str, kind: str) -> list[str]:
+    """The value of a sentence that has the words of what is asked and no others: when did she die, she died on ..."""
+    match = re.fullmatch(
+        rf"(?:(?:Mr|Ms|Mrs) )?(?:{_any_way(subject)}|He|She) (?P<words>[a-z ]+) (?:on|in) (?P<value>.+)\.", sentence
+    )
+    if match is None or content(match["words"]) != content(asked):
+        return []
+    return _read(match["value"], kind)
+
+
+def _any_way(subject: str) -> str:
+    return "|".join(map(re.escape, sorted(_ways_to_say(subject), key=len, reverse=True)))
+
+
 def relation_in(sentence: str, subject: str) -> str | None:
     """The noun by which a sentence calls somebody's relation: Ada's mother, the mother of Ada, her mother was."""
-    whom = "|".join(map(re.escape, sorted(_ways_to_say(subject), key=len, reverse=True)))
+    whom = rf"(?:(?:Mr|Ms|Mrs) )?(?:{_any_way(subject)})"
     ways = (
         rf"(?:{whom})'s ([a-z][a-z-]*)",
         rf"the ([a-z][a-z-]*) of (?:{whom})",

@@ -1,0 +1,55 @@
+"""What sentences that were read say in answer to a question, as far as demonstrations show how it is said."""
+
+import re
+from collections.abc import Sequence
+
+from reasoners.following.asks import BLANK
+from reasoners.following.english import days_in, names_in, singular
+from reasoners.following.lessons import Lessons
+from reasoners.following.sentences import DAY, THING, WORD, in_own_words, relation_in, said
+from reasoners.following.wordings import relation_of
+
+
+class Reader:
+    """Reads as the demonstrations do."""
+
+    def __init__(self, lessons: Lessons) -> None:
+        self._lessons = lessons
+
+    def answers(self, template: str, source: str, sentences: Sequence[str], subject: str) -> list[str]:
+        """What sentences say in answer, also by narrower words: a father and a mother are parents."""
+        patterns = self._lessons.patterns(template, source)
+        relations = self._lessons.narrower(relation_of(template))
+        found = [value for each in relations for value in said(patterns, sentences, subject, each)]
+        if not found and relations == [""]:
+            asked = template.replace(BLANK, "")
+            kinds = self._lessons.kinds(template)
+            found = [v for one in sentences for kind in kinds for v in in_own_words(one, subject, asked, kind)]
+        return list(dict.fromkeys(found))
+
+    def odd(self, sentences: Sequence[str], subject: str, template: str, source: str) -> str | None:
+        """A sentence that may answer and is said as in no demonstration; None where the rest speaks of other things."""
+        known = self._lessons.every_pattern(source)
+        for sentence in sentences:
+            if any(each.values(sentence, subject, relation) for relation, each in known):
+                continue
+            if self._may_answer(sentence, subject, template):
+                return sentence
+        return None
+
+    def _may_answer(self, sentence: str, subject: str, template: str) -> bool:
+        """Whether the words of a sentence, or the values in it, could be what the template asks for."""
+        relation = relation_of(template)
+        if relation and self._lessons.is_kin(relation):
+            said_of = relation_in(sentence, subject)
+            if said_of:
+                return singular(said_of) in self._lessons.narrower(relation)
+            return not self._lessons.kin(relation).isdisjoint(map(singular, sentence.casefold().rstrip(".").split()))
+        kinds = self._lessons.kinds(template) or {DAY, THING, WORD}
+        names = [name for name in names_in(sentence) if name not in (subject, subject.partition(" (")[0])]
+        held = (
+            (DAY in kinds and bool(days_in(sentence)))
+            or (THING in kinds and bool(names))
+            or (WORD in kinds and re.search(r" [a-z]+(?: [a-z]+)*\.$", sentence) is not None)
+        )
+        return held and not self._lessons.speaks_of_other(sentence, template)
