@@ -1,26 +1,40 @@
 """The Ask page: asked without a model, refused, mended, approved, frozen and asked again; watched and stopped."""
 
 import re
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
+from db import projects
+from db.database import Database
 from tests.browser.asker import LONG, Asker
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
+from tests.browser.settled import settle
 from tests.servers.model import ModelServer, Request, Says
 from worlds.open import open_world
 
 pytestmark = pytest.mark.xdist_group("browser")
 LIVES = re.compile(r"^(?P<who>.+) lives in (?P<where>\w+)\.$")
 PROJECT = "Asked of default"
-SLOW_TOOL = """
-[function.oracle]
-function = "slow_oracle:ask"
+TOOLS = """
+[functions.oracle]
+place = "slow_oracle:ask"
+seconds = 300
 """
+ORACLE = """
+import time
+
+def ask(question: str) -> str:
+    \"""Ask an oracle that takes its time.\"""
+    time.sleep(120)
+    return "at last"
+"""
+HARBOUR = Path(__file__).parents[1] / "tools" / "harbour.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -45,48 +59,60 @@ def residents(home: Showhow) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def test_what_no_demonstration_shows_is_refused_mended_approved_frozen_and_followed(page: Page, home: Showhow):
-    (first, town), (second, other_town), *_ = residents(home)
-    ida = Asker(page, home.url, "ida")
+def is_refused(ida: Asker, question: str) -> str:
+    """Ask what no demonstration shows; gives the trace, which a reload shows again."""
+    page = ida.page
     ida.look()
     expect(page.get_by_text("No model is set up, so a demonstration is followed")).to_be_visible()
-    ida.ask(f"Where does {first} live?")
+    ida.ask(question)
     ida.ended("Refused")
     expect(page.get_by_text("I can't follow any demonstration here")).to_be_visible()
     refused = ida.trace
-    read = ida.steps.filter(has_text="read").first
-    expect(read).to_contain_text(f"{first} lives in {town}.")
-    after = ida.steps.nth(int(read.locator(".number").text_content() or "0"))
-
-    # A reload and a link show the same.
     ida.look(trace=refused)
     ida.ended("Refused")
-    expect(page.get_by_label("Question", exact=True)).to_have_value(f"Where does {first} live?")
+    expect(page.get_by_label("Question", exact=True)).to_have_value(question)
+    return refused
 
+
+def mend(ida: Asker, sentence: str, answer: str) -> str:
+    """Take the steps down to the one that read the sentence, and answer by it; gives the mended trace."""
+    page, refused = ida.page, ida.trace
+    read = ida.steps.filter(has_text=sentence).first
+    after = ida.steps.nth(int(read.locator(".number").text_content() or "0"))
     after.get_by_role("button", name="Fix this").click()
     page.wait_for_selector(".st-key-composer")
     page.wait_for_load_state("networkidle")
     ida.settle()
     assert refused not in page.url
-    expect(page.locator("li.step").last).to_contain_text(f"{first} lives in {town}.")
+    expect(page.locator("li.step").last).to_contain_text(sentence)
     page.keyboard.press("Control+Shift+Enter")
     ida.settle()
-    page.get_by_label("Final answer").fill(town)
+    page.get_by_label("Final answer").fill(answer)
     mended = ida.trace
     page.keyboard.press("Control+Enter")
     page.wait_for_function("mended => !location.search.includes(mended)", arg=mended)
+    return mended
 
-    page.goto(f"{home.url}/review?you=grace&project={PROJECT.replace(' ', '+')}&trace={mended}")
+
+def approve_and_freeze(page: Page, home: Showhow, trace: str) -> None:
+    """A reviewer makes the trace a demonstration and freezes the library's next version with it."""
+    page.goto(f"{home.url}/review?you=grace&project={PROJECT.replace(' ', '+')}&trace={trace}")
     expect(page.get_by_text("forked at step")).to_be_visible()
-    ida.settle()
+    settle(page)
     page.keyboard.press("Alt+A")
     expect(page.get_by_text("Approved: it is a demonstration now.")).to_be_visible()
-
     grace = Librarian(page, home.url, "grace")
     grace.look("default")
     grace.press("Alt+l")
     grace.dialog.get_by_role("button", name="Freeze").last.click()
     expect(page.locator("h1")).to_have_text("default, version 2", timeout=LONG)
+
+
+def test_what_no_demonstration_shows_is_refused_mended_approved_frozen_and_followed(page: Page, home: Showhow):
+    (first, town), (second, other_town), *_ = residents(home)
+    ida = Asker(page, home.url, "ida")
+    is_refused(ida, f"Where does {first} live?")
+    approve_and_freeze(page, home, mend(ida, f"{first} lives in {town}.", town))
 
     ida.look()
     expect(page.get_by_label("Library")).to_have_value("default:2")
@@ -95,8 +121,85 @@ def test_what_no_demonstration_shows_is_refused_mended_approved_frozen_and_follo
     ida.settle()
     expect(page.get_by_role("button", name="step").first).to_be_visible()
     page.get_by_text("Demonstrations", exact=True).click()
-    expect(page.get_by_text("This one was followed.")).to_be_visible(timeout=LONG)
     followed = page.locator("[class*=st-key-pick_]").filter(has_text="This one was followed.")
-    expect(followed).to_contain_text(f"Where does {first} live?")
+    expect(followed).to_contain_text(f"Where does {first} live?", timeout=LONG)
     expect(followed).to_contain_text(f"{first} → {second}")
     expect(followed.locator("table.reasons")).to_contain_text("Relevance")
+
+
+def slowly(request: Request) -> Says:
+    """Thinks aloud, then asks the oracle."""
+    if request.body["messages"][-1]["role"] == "user":
+        return Says("I think aloud. " * 20, calls=[("oracle", {"question": "Where?"})], pause=0.05)
+    return Says("Nobody knows.\nFinal Answer: nowhere")
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
+    """A server with a model that streams, and somebody else's tool that hangs."""
+    showhow = Showhow(tmp_path_factory.mktemp("oracle"))
+    (showhow.home / "tools.toml").write_text(TOOLS, encoding="utf-8")
+    (showhow.home / "slow_oracle.py").write_text(ORACLE, encoding="utf-8")
+    showhow.run("world", "import", "harbour", "--articles", str(HARBOUR))
+    showhow.run("db", "upgrade")
+    store = Database(f"sqlite:///{showhow.home / 'showhow.db'}")
+    with store.begin() as session:
+        projects.create_project(session, "Asked of harbour", "harbour", tools=["oracle"])
+    store.close()
+    with ModelServer(slowly) as server:
+        model = {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
+        showhow.environment |= model
+        showhow.start()
+        yield showhow
+        showhow.stop()
+
+
+def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
+    page: Page, context: BrowserContext, oracle: Showhow
+):
+    ida = Asker(page, oracle.url, "ida")
+    ida.look()
+    expect(page.get_by_text("Model: openai:scripted")).to_be_visible()
+    ida.choose("World", "harbour")
+    ida.ask("Where is it?")
+    expect(page.locator(".saying")).to_contain_text("I think aloud.", timeout=LONG)
+    expect(ida.steps.first).to_contain_text("The tool is at work", timeout=LONG)
+
+    # Whoever opens the link meanwhile sees the same, and may ask something else.
+    ben = Asker(context.new_page(), oracle.url, "ben")
+    ben.look(trace=ida.trace)
+    expect(ben.page.locator(".st-key-at_work")).to_be_visible()
+    expect(ben.steps.first).to_contain_text("I think aloud.")
+    ben.ask("And where is that?")
+    expect(ben.steps.first).to_contain_text("The tool is at work", timeout=LONG)
+
+    began = time.monotonic()
+    page.keyboard.press("Alt+s")
+    expect(page.get_by_text("It was stopped after 1 step.")).to_be_visible()
+    assert time.monotonic() - began < 10
+    expect(ben.page.locator(".st-key-at_work")).to_be_visible()
+    ben.page.keyboard.press("Alt+s")
+    ben.ended("Stopped")
+
+    # The same is asked again as a run of its own.
+    before = ben.trace
+    ben.page.keyboard.press("Alt+a")
+    expect(ben.page.locator(".st-key-at_work")).to_be_visible()
+    assert ben.trace != before
+    ben.page.keyboard.press("Alt+s")
+    ben.ended("Stopped")
+
+    # What was killed is known to be interrupted, and goes on with the step that was not finished.
+    ida.settle()
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".st-key-at_work")).to_be_visible()
+    killed = ida.trace
+    oracle.stop(signal.SIGKILL)
+    oracle.start()
+    ida = Asker(page, oracle.url, "ida")
+    ida.look(trace=killed)
+    ida.ended("Interrupted")
+    expect(ida.steps).to_have_count(1)
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.get_by_role("button", name="History").click()
+    expect(page.locator(".st-key-list_asks").get_by_role("button")).to_have_count(3)
