@@ -104,6 +104,13 @@ class Ask:
         """Choose the demonstrations, let the reasoner answer, and tell how that ended."""
         with database().read() as session:
             record = reading.open_trace(session, self.trace_id)
+        ended = self._answer(record)
+        if record.trace.run_id is not None:
+            with database().begin() as session:
+                runs.finish_run(session, record.trace.run_id)
+        return ended
+
+    def _answer(self, record: TraceRecord) -> Ended:
         way = Way.from_json(record.trace.configuration["way"])
         try:
             task = self._task(record, way)

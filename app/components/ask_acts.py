@@ -42,7 +42,7 @@ def show_acts(record: TraceRecord, person: User) -> None:
         st.button(
             "Ask again", key="again", icon=":material/replay:", on_click=_rerun, args=(record, 0), shortcut="Alt+A"
         )
-        if st.button("Fix this", key="fix", icon=":material/build:", shortcut="Alt+F"):
+        if st.button("Fix this", key="fix", icon=":material/build:", shortcut="Alt+X"):
             st.session_state["fix_from"] = len(record.steps)
         if st.button("Save as question", key="save", icon=":material/bookmark_add:"):
             _save_question(record)

@@ -21,7 +21,7 @@ KEYS = {
     "Ctrl+Enter": "Ask",
     "Alt+S": "Stop the run",
     "Alt+A": "Ask the same again",
-    "Alt+F": "Fix this: go on yourself from the steps that are there",
+    "Alt+X": "Fix this: go on yourself from the steps that are there",
     "?": "This sheet",
 }
 

@@ -47,6 +47,9 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
         told = "SHOWHOW_MODEL is not set: a demonstration is followed" if reasoner == REPLAY else f"by {reasoner}"
         progress(f"{told}; --reasoner chooses another way")
     options = {name: value for name, value in (("k", k), ("selection", mode)) if value is not None}
+    if reasoner == REPLAY and options:
+        progress("replay looks at every demonstration, the most alike first; -k and --mode are for models")
+        options = {}
     wanted = Wanted(question, world, Way(reasoner, options, library), Limits(steps, tokens, seconds, money))
     reins = Reins()
     try:
