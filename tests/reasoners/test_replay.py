@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from bench.datasets import read_questions
 from bench.datasets.record import QuestionRecord
 from bench.evaluation import score
-from bench.gold.demonstrations import demonstrations
-from bench.gold.traces import GoldWorld
-from db.models import Project, Step
+from db.models import Step
 from db.record import TraceRecord
 from db.runs import Ended
 from fewshot_library.encoder import SentenceEncoder
@@ -24,6 +22,7 @@ from reasoners.origins import resolve
 from reasoners.reasoner import Task
 from reasoners.replay import Replay
 from reasoners.run import Reins, run
+from tests.reasoners.conftest import Town
 from tests.reasoners.fleet import (
     SHIPS,
     articles,
@@ -36,6 +35,7 @@ from tests.reasoners.fleet import (
 from tools.registry import TOOLS
 from tools.tool import Context
 from worlds.generator.build import generate_world
+from worlds.graph import EmbeddedGraph
 from worlds.open import open_world
 from worlds.universe.options import Options
 
@@ -52,20 +52,14 @@ class Lesson:
 
 
 @pytest.fixture(scope="module")
-def lesson(tmp_path_factory: pytest.TempPathFactory, meaning: SentenceEncoder) -> Iterator[Lesson]:
-    """Demonstrations as `setup` makes them, and a world of other people that is spread in another way."""
+def lesson(tmp_path_factory: pytest.TempPathFactory, town: Town, meaning: SentenceEncoder) -> Iterator[Lesson]:
+    """The demonstrations of the town, and a world of other people whose sources each tell all."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
-    generate_world(
-        worlds, "shown", Options(people=200, seed=1, depth=6, per_template=3, split="text=50,graph=35,web=15")
-    )
     generate_world(worlds, "asked", Options(people=120, seed=8, depth=6, per_template=1))
-    there = Context(open_world(worlds, "shown"), meaning)
-    asked = read_questions(worlds / "shown" / "questions.jsonl")
-    shown = list(demonstrations(asked, GoldWorld(worlds / "shown", there), Project(name="shown", world="shown"), 20))
     here = Context(open_world(worlds, "asked"), meaning)
-    yield Lesson(shown, here, read_questions(worlds / "asked" / "questions.jsonl"))
-    for each in (there, here):
-        each.world.graph.close()  # type: ignore[union-attr]
+    yield Lesson(town.gold, here, read_questions(worlds / "asked" / "questions.jsonl"))
+    assert isinstance(here.world.graph, EmbeddedGraph)
+    here.world.graph.close()
 
 
 def follow(question: str, context: Context, shown: Sequence[TraceRecord]) -> tuple[Ended, list[Step]]:
@@ -89,7 +83,7 @@ def test_most_questions_of_another_world_are_answered_and_no_answer_is_wrong(les
             scores.append(score(ended.answers.final_answer, asked.gold_answers))
         else:
             assert (ended.failure or "").startswith(REFUSED)
-    assert len(scores) >= 0.5 * len(lesson.asked[::2])
+    assert len(scores) >= 0.6 * len(lesson.asked[::2])
     assert sum(scores) >= 0.98 * len(scores)
 
 
