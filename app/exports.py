@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from app.registry import registry
 from db.database import Missing
 from db.reading import open_trace
 from db.record import TraceRecord
 from fewshot_library.formats.export import Export
-from tools.registry import TOOLS, offered
 from tools.tool import Tool
 
 
@@ -17,8 +17,8 @@ def export_of(session: Any, records: Iterable[TraceRecord]) -> Export:
     """These traces of the store, ready for any format."""
     return Export(
         records,
-        tools={name: _definition(tool) for name, tool in TOOLS.items()},
-        offered=tuple(tool.name for tool in offered(None)),
+        tools={name: _definition(tool) for name, tool in registry().all().items()},
+        offered=tuple(tool.name for tool in registry().offered(None)),
         find=partial(_found, session),
     )
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
+from app.registry import registry
 from app.resources import database
 from db import libraries
 from db.libraries import Choices, Demonstration, Version, Wanted
 from db.projects import question_kinds
 from fewshot_library.difference import Difference, difference
 from fewshot_library.statistics import Statistics, statistics
-from tools.registry import TOOLS
 
 Stamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Which demonstrations, as they are now."""
@@ -93,7 +93,7 @@ def _choices(stamp: Stamp) -> Choices:
 def _statistics(stamp: Stamp) -> Statistics:
     with database().read() as session:
         kinds = question_kinds(session, libraries.choices(session, stamp[0]).projects)
-    return statistics(all_of(stamp), tools=TOOLS, kinds=kinds)
+    return statistics(all_of(stamp), tools=registry().all(), kinds=kinds)
 
 
 @lru_cache(maxsize=16)

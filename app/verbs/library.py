@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.libraries import freeze_version, open_library
+from app.registry import registry
 from app.resources import database
 from app.verbs import library_use
 from app.verbs.conditions import By, Kind, OfProject, Rating, Text, conditions
@@ -20,7 +21,6 @@ from fewshot_library.difference import difference
 from fewshot_library.library import Chosen, OpenLibrary
 from fewshot_library.selection import ALPHA, GAMMA, SelectionError, Wish
 from fewshot_library.statistics import Statistics, statistics
-from tools.registry import TOOLS
 
 app = typer.Typer(no_args_is_help=True, help="Freeze demonstrations as numbered versions, and choose among them.")
 
@@ -74,7 +74,7 @@ def show(library: Reference, *, as_json: AsJson = False) -> None:
         found = version(session, library)
         inside = demonstrations(session, found.id)
         asked = question_kinds(session, sorted({each.project for each in inside}))
-    counted = statistics(inside, tools=TOOLS, kinds=asked)
+    counted = statistics(inside, tools=registry().all(), kinds=asked)
     value = {
         "name": found.name,
         "number": found.number,
