@@ -43,7 +43,7 @@ _RULES = {
         r"cannot be (?:opened|read|written|loaded)|^The (?:record|header|server|tool) |^The process .* has died",
         r"could not answer|times in a row|has no such address|does not let us ask| answered (?:in|something) ",
         r"broke off after |^Live sources are not asked |^Nothing is fetched from |^There is no (?:graph|world|tool) ",
-        r"and the world .* has none",
+        r"and the world .* has none|; try again .{1,20}\.$| leads from https to an open",
     ),
 }
 KINDS = (*_RULES, OTHER)

@@ -17,6 +17,8 @@ from worlds.source import Entity, GraphSource, Relation
 WHOLE_VOCABULARY = 400
 """Up to so many relations a guess looks at all of them, beyond it only at those that the entities have."""
 _LISTED = 12
+_LONGEST = 2000
+"""Characters of a question that the grammar looks at; whole texts would keep it busy for long, and are none."""
 
 
 def generate_query(
@@ -38,7 +40,7 @@ def generate_query(
 
 def _by_grammar(context: Context, graph: GraphSource, question: str, entities: list[Entity]) -> Observation:
     guess = Meaning(_near(graph, entities), context.encode)
-    found = find_candidates(graph, question, entities, guess)
+    found = find_candidates(graph, question[:_LONGEST], entities, guess)
     if not found:
         raise ToolError(_nothing(graph, entities))
     listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in found]

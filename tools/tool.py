@@ -57,6 +57,7 @@ class Outcome:
     """What the tool's own calls of the language model took, failed ones too; None where there was none."""
 
 
+_LONGEST_ERROR = 500
 Work = Callable[[Context, Mapping[str, Any]], Observation]
 
 
@@ -101,9 +102,16 @@ class Tool:
             work = partial(self.work, replace(context, chat=chat), arguments)
             observation = self.limits.hold(self.name, work) if self.limits else work()
         except (ToolError, SourceError) as failed:
-            error = str(failed)
+            error = _one_line(str(failed))
         usage = chat.used if chat and chat.used.calls else None
         return Outcome(observation, error, time.perf_counter() - started, usage)
+
+
+def _one_line(error: str) -> str:
+    """The sentence without what no line can hold, and without the middle of what is quoted in it at length."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in error).split())
+    half = _LONGEST_ERROR // 2
+    return line if len(line) <= _LONGEST_ERROR else f"{line[:half]} ... {line[-half:]}"
 
 
 def _checked(name: str, function: Callable[..., Observation]) -> type[BaseModel]:

@@ -54,9 +54,10 @@ def relaxations(query: str) -> list[tuple[str, ...]]:
 
 
 def _asks(text: str) -> bool:
-    """Whether a text begins as a question does."""
-    first = text.split(maxsplit=1)[0].lower()
-    return first in STOP_WORDS and first not in {"a", "the", "all", "my"} and text[:1].isupper() and " " in text
+    """Whether a text begins as a question does and goes on as one; titles such as In Heaven have capitals only."""
+    first, *others = text.split()
+    begins = first.lower() in STOP_WORDS and first.lower() not in {"a", "the", "all", "my"} and text[:1].isupper()
+    return begins and any(word[:1].islower() and word not in _JOINS for word in others)
 
 
 def _runs(query: str) -> Iterator[str]:

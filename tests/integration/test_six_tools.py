@@ -1,0 +1,310 @@
+"""The six tools pass the same tests on files, on real servers, and on what was recorded of those while offline."""
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from tests.servers.live_world import description
+from tests.servers.mediawiki import MediaWiki
+from tests.servers.sparql import SparqlServer
+from tools.failures import kind_of
+from tools.registry import tool
+from tools.tool import Context, Outcome
+from worlds.build import Sources, build_world
+from worlds.importers import read_articles
+from worlds.live.access import Access
+from worlds.live.add import add_live
+from worlds.open import open_world
+
+pytestmark = pytest.mark.xdist_group("live")
+WORLDS = ("embedded", "oxigraph", "virtuoso", "offline")
+WHO = Access("tests@showhow.example")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that the text and the graph both tell: what is asked of the subject has the object as its answer."""
+
+    title: str
+    subject: str
+    name: str
+    relation: str
+    property: str
+    object: str
+    called: str
+
+
+FACTS = (
+    Fact("Charles Mathew", "Q5079445", "Charles Mathew", "father", "P22", "Q18120934", "James Charles Mathew"),
+    Fact("Queen Jeongsun (Wonjong)", "Q9635005", "Queen Jeongsun", "spouse", "P26", "Q493978", "Wonjong of Goryeo"),
+    Fact("A Day of Roses in August", "Q3720687", "A Day of Roses in August", "director", "P57", "Q120353", "Max Mack"),
+    Fact("Euphoria (Usher song)", "Q5410644", "Euphoria", "performer", "P175", "Q165911", "Usher"),
+    Fact("In Heaven", "Q16846961", "In Heaven", "performer", "P175", "Q2071", "David Lynch"),
+    Fact("Clarice Orsini", "Q261871", "Clarice Orsini", "spouse", "P26", "Q177854", "Lorenzo de' Medici"),
+    Fact(
+        'I Cannot Say "Farewell"', "Q4315417", 'I Cannot Say "Farewell"', "director", "P57", "Q4171102", "Boris Durov"
+    ),
+    Fact("Ręce do góry", "Q1642203", "Ręce do góry", "director", "P57", "Q51530", "Jerzy Skolimowski"),
+    Fact(
+        "The Sparrow's Fluttering", "Q3794030", "The Sparrow's Fluttering", "composer", "P86", "Q167546", "Lucio Dalla"
+    ),
+)
+HOSTILE = {
+    "nothing": "",
+    "spaces": " \t\n ",
+    "mark-up": "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    "wikitext": "{{Infobox|x=[[y]]}} '''b''' ~~~~ __TOC__ #REDIRECT",
+    "quotes": "\"'`\\\"\\' ''' \"\"\"",
+    "SPARQL": '" } ; DROP ALL ; SELECT * { ?s ?p "',
+    "full text": 'NEAR("a" OR *) AND title:x -y ^2 ~3',
+    "signs": "%s {0} ${x} \x00\x07 &amp; %2F..%2F.. \r\nX-Evil: 1",
+    "halves": "\ud800 a lone half",
+    "right to left": "\u202eevil\u202c עברית العربية",
+    "marks": "e\u0301 Zalgo\u0336\u0337 👩‍👩‍👧‍👦 \ufdd0",
+    "an address": "http://127.0.0.1:9/w/api.php?action=delete",
+    "very long": "word " * 40_000,
+    "very long word": "x" * 200_000,
+}
+Ask = Callable[[str, Mapping[str, Any]], Outcome]
+
+
+@pytest.fixture(scope="module")
+def endpoints(oxigraph: SparqlServer, virtuoso: SparqlServer) -> dict[str, SparqlServer]:
+    return {"oxigraph": oxigraph, "virtuoso": virtuoso}
+
+
+@pytest.fixture(scope="module")
+def worlds(
+    mediawiki: MediaWiki,
+    endpoints: dict[str, SparqlServer],
+    graph_files: dict[str, Path],
+    shared_data: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """One folder with the same articles and the same graph three times: as files, and behind two kinds of servers."""
+    folder = tmp_path_factory.mktemp("worlds")
+    titles = {page.title for page in mediawiki.pages}
+    lines = (shared_data / "world_2wiki" / "paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
+    articles = folder.parent / f"{folder.name}.jsonl"
+    articles.write_text("\n".join(line for line in lines if json.loads(line)["title"] in titles), encoding="utf-8")
+    build_world(folder, "embedded", Sources(read_articles(articles), graph_files["real"]))
+    for name, server in endpoints.items():
+        add_live(folder, name, description(mediawiki.api, server.url, server.graph("real")), "test.toml")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def open_context(worlds: Path) -> Callable[[str, Access], Context]:
+    encoder = SentenceEncoder(BUNDLED)
+    return lambda name, access: Context(open_world(worlds, name, access), encoder)
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def ask(request: pytest.FixtureRequest, open_context: Callable[[str, Access], Context]) -> Ask:
+    """Calls a tool on one of the worlds; offline after the same was asked while connected, as an annotator would."""
+    if request.param != "offline":
+        context = open_context(request.param, WHO)
+        return lambda name, arguments: tool(name).call(context, arguments)
+    connected, offline = open_context("oxigraph", WHO), open_context("oxigraph", Access(offline=True))
+
+    def ask_again(name: str, arguments: Mapping[str, Any]) -> Outcome:
+        before, now = tool(name).call(connected, arguments), tool(name).call(offline, arguments)
+        assert (now.observation, now.error) == (before.observation, before.error)
+        return now
+
+    return ask_again
+
+
+def found(ask: Ask, name: str, **arguments: Any) -> dict[str, Any]:
+    """The data of a call that succeeds."""
+    outcome = ask(name, arguments)
+    assert outcome.observation is not None, outcome.error
+    json.dumps(outcome.observation.data)
+    return outcome.observation.data
+
+
+def told(ask: Ask, name: str, **arguments: Any) -> str:
+    """The one sentence of a call that fails."""
+    outcome = ask(name, arguments)
+    assert outcome.observation is None
+    assert outcome.error is not None
+    assert "\n" not in outcome.error
+    assert outcome.error.endswith(".")
+    assert len(outcome.error) < 600
+    return outcome.error
+
+
+@pytest.fixture(params=FACTS, ids=lambda fact: fact.title)
+def fact(request: pytest.FixtureRequest) -> Fact:
+    return request.param
+
+
+def test_a_search_finds_the_article_by_its_name_and_by_a_question(ask: Ask, fact: Fact):
+    named = found(ask, "wikisearch", query=fact.title)["hits"]
+    assert (named[0]["title"], named[0]["entity"], named[0]["relaxed"]) == (fact.title, fact.subject, False)
+    asked = found(ask, "wikisearch", query=f"Who is the {fact.relation} of {fact.title}?")["hits"]
+    assert fact.title in [hit["title"] for hit in asked]
+    assert all("<" not in hit["snippet"] for hit in named + asked)
+
+
+def test_an_article_is_read_with_its_id_and_tells_the_fact(ask: Ask, fact: Fact):
+    data = found(ask, "read", title=fact.title, question=f"Who is the {fact.relation}?")
+    assert (data["title"], data["entity"]) == (fact.title, fact.subject)
+    text = " ".join(data["sentences"])
+    assert fact.called.split()[0] in text
+    assert [data["sentences"][best["place"]] for best in data["best"]] == [best["text"] for best in data["best"]]
+    assert data["best"]
+
+
+def test_a_title_and_a_name_lead_to_the_id(ask: Ask, fact: Fact):
+    assert found(ask, "getWikiDataID", title=fact.title)["entities"][0]["id"] == fact.subject
+    named = found(ask, "getWikiDataID", title=fact.name)["entities"]
+    assert (fact.subject, fact.name) in [(entity["id"], entity["label"]) for entity in named]
+
+
+def test_ids_of_things_and_of_relations_lead_to_labels(ask: Ask, fact: Fact):
+    data = found(ask, "getLabel", ids=[fact.object, fact.property, "Q99999999999", fact.subject])
+    assert [(one["id"], one["label"]) for one in data["labels"]] == [
+        (fact.object, fact.called),
+        (fact.property, fact.relation),
+        (fact.subject, fact.name),
+    ]
+
+
+@pytest.fixture(scope="module")
+def triples(shared_data: Path) -> dict[tuple[str, str], set[str]]:
+    """The objects of every subject and property, from the table of which the graph was made."""
+    objects = defaultdict(set)
+    with (shared_data / "world_2wiki" / "triples.csv").open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            objects[row["subject_qid"], row["pid"]].add(row["object_qid"])
+    return objects
+
+
+def test_a_query_gives_the_rows_of_the_graph(ask: Ask, fact: Fact, triples: dict[tuple[str, str], set[str]]):
+    data = found(ask, "runQuery", sparql=f"SELECT ?x {{ wd:{fact.subject} wdt:{fact.property} ?x }}")
+    assert data["columns"] == ["x"]
+    assert {row[0]["value"] for row in data["rows"]} == triples[fact.subject, fact.property]
+    assert {row[0]["kind"] for row in data["rows"]} == {"entity"}
+    assert fact.called in {row[0]["label"] for row in data["rows"]}
+    assert data["truncated"] is False
+
+
+def test_a_query_is_written_that_finds_the_object(ask: Ask, fact: Fact):
+    question = f"Who is the {fact.relation} of {fact.name}?"
+    best = found(ask, "generateQuery", question=question, entity_ids=[fact.subject])["candidates"][0]
+    rows = found(ask, "runQuery", sparql=best["sparql"])["rows"]
+    assert fact.object in {cell["value"] for row in rows for cell in row if cell}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (COUNT(*) AS ?n) { ?film wdt:P57 ?director }",
+        "SELECT ?film ?born { ?film wdt:P57 ?d . ?d wdt:P569 ?born } ORDER BY ?film ?born LIMIT 40",
+        "SELECT ?film ?label { ?film wdt:P57 wd:Q2071 ; rdfs:label ?label FILTER(LANG(?label) = 'en') }",
+        "SELECT ?p { wd:Q5079445 ?p wd:Q18120934 }",
+        "SELECT ?a ?b { wd:Q5079445 wdt:P22 ?a OPTIONAL { ?a wdt:P9999 ?b } }",
+        'SELECT ?x { ?x rdfs:label "Ręce do góry"@en }',
+        "ASK { wd:Q5079445 wdt:P22 wd:Q18120934 }",
+        "ASK { wd:Q18120934 wdt:P22 wd:Q5079445 }",
+    ],
+)
+def test_every_world_gives_the_rows_that_the_files_give(
+    ask: Ask, query: str, open_context: Callable[[str, Access], Context]
+):
+    files = tool("runQuery").call(open_context("embedded", WHO), {"sparql": query}).observation
+    assert files is not None
+    data = found(ask, "runQuery", sparql=query)
+    assert (data["columns"], data["boolean"]) == (files.data["columns"], files.data["boolean"])
+    assert as_set(data["rows"]) == as_set(files.data["rows"])
+
+
+def as_set(rows: list[list[dict[str, Any] | None]]) -> set[tuple[tuple[str, str] | None, ...]]:
+    return {tuple(cell and (cell["kind"], cell["value"]) for cell in row) for row in rows}
+
+
+def test_nothing_found_is_an_answer_and_no_failure(ask: Ask):
+    assert found(ask, "wikisearch", query="xyzzyplugh quuxblort")["hits"] == []
+    data = found(ask, "runQuery", sparql="SELECT ?x { wd:Q5079445 wdt:P9999 ?x }")
+    assert (data["columns"], data["rows"], data["boolean"]) == (["x"], [], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind"),
+    [
+        ("read", {"title": "No such article anywhere", "question": "Who?"}, "not found"),
+        ("getWikiDataID", {"title": "Nobody is called so"}, "not found"),
+        ("getLabel", {"ids": ["Q99999999999"]}, "not found"),
+        ("getLabel", {"ids": []}, "wrong arguments"),
+        ("generateQuery", {"question": "Who?", "entity_ids": ["Q99999999999"]}, "not found"),
+        ("generateQuery", {"question": "xyzzy", "entity_ids": ["Q5079445"]}, "not found"),
+        ("runQuery", {"sparql": "DELETE WHERE { ?s ?p ?o }"}, "refused query"),
+        ("runQuery", {"sparql": "SELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }"}, "refused query"),
+        ("runQuery", {"sparql": ""}, "wrong arguments"),
+        ("wikisearch", {"words": "x"}, "wrong arguments"),
+        ("read", {"title": "http://127.0.0.1:9/", "question": "Who?"}, "unavailable"),
+    ],
+)
+def test_a_failure_is_one_sentence_of_the_same_kind_everywhere(
+    ask: Ask, name: str, arguments: dict[str, Any], kind: str
+):
+    assert kind_of(told(ask, name, **arguments)) == kind
+
+
+@pytest.mark.parametrize("name", WORLDS[:3])
+def test_what_is_no_query_is_told_with_the_place_of_the_mistake(
+    name: str, open_context: Callable[[str, Access], Context]
+):
+    context = open_context(name, WHO)
+    error = told(
+        lambda *call: tool(call[0]).call(context, call[1]), "runQuery", sparql="SELECT ?x WHERE { ?x wdt:P57 }"
+    )
+    assert kind_of(error) == "refused query"
+    assert "Mend it" in error
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_input_is_answered_or_refused_in_a_sentence_and_the_next_call_works(ask: Ask, text: str):
+    calls = [
+        ("wikisearch", {"query": text}),
+        ("read", {"title": text, "question": "Who?"}),
+        ("read", {"title": "Timber Falls", "question": text}),
+        ("getWikiDataID", {"title": text}),
+        ("generateQuery", {"question": text, "entity_ids": ["Q6027056"]}),
+        ("generateQuery", {"question": "Who is the director of Timber Falls?", "entity_ids": [text]}),
+        ("runQuery", {"sparql": text}),
+        ("getLabel", {"ids": [text]}),
+    ]
+    for name, arguments in calls:
+        outcome = ask(name, arguments)
+        if outcome.observation is None:
+            told(lambda *_, ended=outcome: ended, name)
+        else:
+            json.dumps(outcome.observation.data).encode()
+    assert found(ask, "wikisearch", query="Timber Falls")["hits"][0]["entity"] == "Q6027056"
+    assert found(ask, "getLabel", ids=["Q6027056"])["labels"][0]["label"] == "Timber Falls"
+
+
+def test_offline_what_was_never_asked_is_a_failure_and_not_nothing_found(
+    open_context: Callable[[str, Access], Context],
+):
+    offline = open_context("oxigraph", replace(WHO, offline=True))
+    for name, arguments in (
+        ("wikisearch", {"query": "never asked before"}),
+        ("read", {"title": "Never Asked Before", "question": "Who?"}),
+        ("getWikiDataID", {"title": "Never asked before"}),
+        ("generateQuery", {"question": "Who?", "entity_ids": ["Q123454321"]}),
+        ("runQuery", {"sparql": "SELECT ?never { ?never ?asked 123454321 }"}),
+        ("getLabel", {"ids": ["Q123454321"]}),
+    ):
+        outcome = tool(name).call(offline, arguments)
+        assert outcome.observation is None
+        assert "has not been asked this before, and Showhow is offline" in (outcome.error or "")
