@@ -13,12 +13,15 @@ from db.models import Library, Project, Question
 from db.reading import traces
 from fewshot_library.library import Chosen
 from fewshot_library.selection import Wish
+from reasoners.limits import STEPS
 from reasoners.reasoner import Reasoner, Task
 from reasoners.registry import make
 from reasoners.setup import Setup
 from settings import DEFAULT_LIBRARY
 
 REPLAY = "replay"
+REPLAYED_STEPS = 120
+"""The most steps where demonstrations are followed: that costs nothing, and a chain over many people is long."""
 RANKED = 50
 """Demonstrations that replay may try, the most alike first."""
 
@@ -36,6 +39,11 @@ class Way:
     def make(self, *, heard: bool = True) -> Reasoner:
         """The reasoner; `heard` says whether somebody follows the model's words as they come."""
         return make(self.reasoner, self.options, heard=heard)
+
+    @property
+    def steps(self) -> int:
+        """The most steps of a question, where nobody says otherwise."""
+        return REPLAYED_STEPS if self.reasoner == REPLAY else STEPS
 
     def wish(self) -> Wish:
         """Which demonstrations it wants."""

@@ -9,7 +9,7 @@ from app.resources import database, settings
 from app.solving import Way, given
 from app.verbs.output import CommandFailed, emit, progress
 from app.verbs.stages import stoppable
-from app.verbs.way import SECONDS_DEFAULT, K, LibraryName, Mode, Options, Reasoner, Seconds, way_of
+from app.verbs.way import SECONDS_DEFAULT, K, LibraryName, Mode, Options, Reasoner, Seconds, Steps, limits_of, way_of
 from bench.datasets import read_questions
 from bench.evaluation import Scored, figures, sample, scored
 from db.models import Project, Question
@@ -21,8 +21,6 @@ from reasoners.run import Reins, run
 from worlds.folder import world_folder
 from worlds.questions.question_file import QUESTIONS
 
-STEPS = 120
-"""Of a question: following a demonstration costs nothing, and a chain over many people takes many."""
 TOLD_EVERY = 10
 
 
@@ -37,7 +35,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     option: Options = None,
     limit: Annotated[int | None, typer.Option(min=1, help="How many questions, evenly over their kinds.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed asks the same questions.")] = 0,
-    steps: Annotated[int, typer.Option(min=1, help="The most steps of a question.")] = STEPS,
+    steps: Steps = None,
     seconds: Seconds = SECONDS_DEFAULT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -48,7 +46,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandFailed(f"there is no question to ask in {world or project}")
     chosen = sample(questions, limit, seed)
     with stoppable("The evaluation was stopped; nothing of it is kept."):
-        found = list(_answered(chosen, whose, way, Limits(steps=steps, seconds=seconds)))
+        found = list(_answered(chosen, whose, way, limits_of(way, steps, None, seconds, None)))
     told = figures(found)
     emit(told, "\n".join(_lines(told)), as_json=as_json)
 

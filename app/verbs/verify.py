@@ -15,7 +15,6 @@ from app.verbs.output import CommandFailed, emit, progress
 from app.verbs.stages import stoppable
 from app.verbs.way import (
     SECONDS_DEFAULT,
-    STEPS_DEFAULT,
     K,
     LibraryName,
     Mode,
@@ -45,7 +44,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     mode: Mode = None,
     option: Options = None,
     limit: Annotated[int | None, typer.Option(min=1, help="How many questions, spread over all.")] = None,
-    steps: Steps = STEPS_DEFAULT,
+    steps: Steps = None,
     tokens: Tokens = None,
     seconds: Seconds = SECONDS_DEFAULT,
     money: Money = None,
@@ -74,7 +73,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         raise typer.BadParameter("name a project with --project, or a verification with --again")
     else:
         way = way_of(reasoner, library, k, mode, option)
-        run = verifying.begin(Plan(project, way, limit, limits_of(steps, tokens, seconds, money)))
+        run = verifying.begin(Plan(project, way, limit, limits_of(way, steps, tokens, seconds, money)))
     stop = Event()
     progress(f"verification {run.id} over {len(verifications.question_ids(run)):,} questions")
     with stoppable("the verification was stopped; the same words again go on with it"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.resources import chat
-from app.solving import REPLAY, Way
+from app.solving import REPLAY, REPLAYED_STEPS, Way
 from app.verbs.output import CommandFailed
 from reasoners.limits import SECONDS, STEPS, Limits
 from reasoners.registry import MAKERS, UnknownReasoner
@@ -23,11 +23,13 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help=f"Of the reasoner: {', '.join(CHOICES)} ..."),
 ]
-Steps = Annotated[int, typer.Option(min=1, help="The most steps of a question.")]
+Steps = Annotated[
+    int | None, typer.Option(min=1, help=f"The most steps of a question; {STEPS}, or {REPLAYED_STEPS} of replay.")
+]
 Tokens = Annotated[int | None, typer.Option(min=1, help="The most tokens of a question.")]
 Seconds = Annotated[float, typer.Option(min=1, help="The most seconds of a question.")]
 Money = Annotated[float | None, typer.Option(min=0, help="The most US dollars of a question.")]
-STEPS_DEFAULT, SECONDS_DEFAULT = STEPS, SECONDS
+SECONDS_DEFAULT = SECONDS
 
 
 def default_reasoner() -> str:
@@ -49,9 +51,9 @@ def way_of(
     return way
 
 
-def limits_of(steps: int, tokens: int | None, seconds: float, money: float | None) -> Limits:
+def limits_of(way: Way, steps: int | None, tokens: int | None, seconds: float, money: float | None) -> Limits:
     """The limits of each question."""
-    return Limits(steps=steps, tokens=tokens, seconds=seconds, money=money)
+    return Limits(steps=steps or way.steps, tokens=tokens, seconds=seconds, money=money)
 
 
 def _pair(option: str) -> tuple[str, Any]:
