@@ -53,20 +53,22 @@ def _panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
         show_acts(record, person)
     if notice := st.session_state.pop("notice", None):
         st.error(plain(notice))
-    show_trace(
-        record,
-        editable=False,
-        forkable=False,
-        on_act=lambda what: act(record, person, what),
-        more={
-            "ratable": True,
-            "mendable": not at_work,
-            "answers": [],
-            "conclusion": conclusion(record),
-            "interrupted": "The tool is at work …" if at_work else LEFT,
-            "hint": "",
-        },
-    )
+    answer = conclusion(record)
+    if record.steps or answer:
+        show_trace(
+            record,
+            editable=False,
+            forkable=False,
+            on_act=lambda what: act(record, person, what),
+            more={
+                "ratable": True,
+                "mendable": not at_work,
+                "answers": [],
+                "conclusion": answer,
+                "interrupted": "The tool is at work …" if at_work else LEFT,
+                "hint": "",
+            },
+        )
     if at_work and ask is not None and ask.said:
         st.caption("The model says")
         st.html(f'<div class="saying">{plain_html(ask.said[-LONGEST:])}</div>')

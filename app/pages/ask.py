@@ -57,7 +57,9 @@ if record is None:
         "and made a demonstration."
     )
 else:
-    st.html(f'<h2 class="question">{plain_html(record.question.text)}</h2>')
+    if " ".join(st.session_state["ask_question"].split()) != record.question.text:
+        # The field has been changed since.
+        st.html(f'<h2 class="question">{plain_html(record.question.text)}</h2>')
     look = choose_look(record)
     if look == TRACE:
         show_run(record.trace.id, person)
