@@ -20,6 +20,8 @@ MODULES = (
     "replay",
     "worlds",
     "agents",
+    "live",
+    "faults",
 )
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")

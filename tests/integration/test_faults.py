@@ -1,0 +1,38 @@
+"""Every fault between us and every server ends as one sentence in its step, and the trace goes on."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.faults import GRAPH, MODEL, TEXT, Servers, sweep
+from tests.servers.faults import FAULTS
+from tests.servers.mediawiki import MediaWiki
+from tests.servers.model import ModelServer, Says
+from tests.servers.sparql import SparqlServer
+from tests.tools.conftest import no_meaning
+
+pytestmark = pytest.mark.xdist_group("live")
+SENTENCES = {
+    "429 with Retry-After": "429",
+    "500": "500",
+    "503": "503",
+    "no answer": "did not answer within",
+    "a slow trickle": "did not answer within",
+    "50 MB of answer": "more than 10 MB",
+    "a stream for ever": "more than 10 MB",
+    "a wrong content type": "text/html instead of application/",
+    "a page to sign in under status 200": "text/html instead of application/",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_of_every_source_is_one_sentence_and_no_step_is_lost(
+    fault: str, mediawiki: MediaWiki, oxigraph: SparqlServer, virtuoso: SparqlServer, tmp_path: Path
+):
+    endpoints = {"oxigraph": (oxigraph.url, oxigraph.graph("real")), "virtuoso": (virtuoso.url, virtuoso.graph("real"))}
+    with ModelServer(lambda _: Says('{"answer": "Tony Giglio", "quotes": []}')) as model:
+        tried = sweep(fault, Servers(mediawiki.api, endpoints, model.url), tmp_path, 1.5, no_meaning)
+    assert [one for one in tried if one.wrong] == [], [(one.source, one.tool, one.wrong) for one in tried]
+    assert len(tried) == len(TEXT) + 2 * len(GRAPH) + len(MODEL)
+    told = SENTENCES.get(fault, "")
+    assert [one for one in tried if told not in one.said and one.source != "model"] == []
