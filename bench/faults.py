@@ -87,8 +87,14 @@ def lines(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
     note = "; ".join(f"{one.source}, {one.fault}, {one.tool}: {one.wrong}" for one in lost[:3]) or None
     yield {"name": "faults_tried", "size": size, "value": len(tried), "unit": "steps"}
     yield {"name": "faults_steps_lost", "size": size, "value": len(lost), "unit": "steps", "note": note}
-    longest = max(one.seconds for one in tried)
-    yield {"name": "faults_longest_step", "size": f"limit {LIMIT:g} s", "value": round(longest, 2), "unit": "s"}
+    longest = max(tried, key=lambda one: one.seconds)
+    yield {
+        "name": "faults_longest_step",
+        "size": f"limit {LIMIT:g} s",
+        "value": round(longest.seconds, 2),
+        "unit": "s",
+        "note": f"{longest.source}, {longest.fault}, {longest.tool}",
+    }
 
 
 def started(home: Path, data: Path, opened: ExitStack) -> Servers:

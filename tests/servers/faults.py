@@ -89,12 +89,19 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that have hung up."""
+
+
 @contextmanager
 def proxied(upstream: str) -> Iterator[Proxy]:
     """A proxy before that address on a free port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Handler,), {}))
-    server.daemon_threads = True
-    server.block_on_close = False
+    server = _Server(("127.0.0.1", 0), type("Own", (Handler,), {}))
     proxy = Proxy(upstream, server.server_port)
     server.RequestHandlerClass.proxy = proxy  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
