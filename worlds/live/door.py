@@ -156,7 +156,9 @@ class Door:
         body = answer.body
         for secret in self._secrets:
             body = body.replace(secret.encode(), b"...")
-        return replace(answer, body=body)
+        # Where it leads on has to stay as it is; it is followed, and neither recorded nor told.
+        told = {name: value if name == "location" else self._hushed(value) for name, value in answer.headers.items()}
+        return replace(answer, url=self._hushed(answer.url), headers=told, body=body)
 
     def _hushed(self, text: str) -> str:
         for secret in self._secrets:

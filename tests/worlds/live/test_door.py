@@ -350,6 +350,9 @@ def test_a_key_is_sent_and_stands_nowhere_else(
     server.will(echoes)
     given = keyed.send(Request(server.url))
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    server.will(status(302, Location=f"/there?token={KEY}"), echoes)
+    assert KEY not in repr(keyed.send(Request(f"{server.url}/led")))
+    assert server.asked[1].path.endswith(KEY)
     server.will(status(403, f"wrong key {KEY}".encode()))
     with pytest.raises(BadStatus) as failed:
         keyed.send(Request(f"{server.url}/other"))
