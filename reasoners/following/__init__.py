@@ -4,10 +4,13 @@ phrases     English noun phrases: the friend of the daughter of the person whose
 english     inflections, opposites, dates
 asks        what a demonstration asks of whom, step by step, and what it found
 sentences   how sentences that were read say it
+openly      sentences that none shows, read by their words
+kin         what English knows of relations
 frames      the wording of its question with holes, and how the answer follows from what was found
 operations  the ways in which answers follow: all, count, first, last, before, equal ...
 lessons     all of this from several demonstrations
 walk        the steps of one run, with the origins of their arguments
+things      what is found on the way
 lookups     how something is looked up in graph, articles and web pages, as demonstrations show it
 follow      a question from its frame to its answer
 """

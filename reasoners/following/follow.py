@@ -8,9 +8,10 @@ from reasoners.following.asks import BLANK
 from reasoners.following.english import NAME, plain
 from reasoners.following.fitting import Fit
 from reasoners.following.lessons import Lessons
-from reasoners.following.lookups import Lookups, Thing
+from reasoners.following.lookups import Lookups
 from reasoners.following.operations import Looked, Undecided
 from reasoners.following.phrases import Having, Named, Phrase, around, parse
+from reasoners.following.things import Thing
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
 
 
@@ -43,7 +44,7 @@ class Follower:
             for thing in things:
                 each = []
                 for template in asks:
-                    found = yield from self._lookups.ask(template, thing)
+                    found = yield from self._lookups.ask(template, thing, on_the_way=len(things) > 1)
                     each.append(tuple(one.text for one in found))
                 values.append(tuple(each))
             looked.append(Looked(tuple(thing.text for thing in things), tuple(values) if asks else ()))
@@ -77,7 +78,7 @@ class Follower:
             template = self._lessons.wordings.asked(relation, what=what and place == 0)
             reached: dict[str, Thing] = {}
             for thing in things:
-                found = yield from self._lookups.ask(template, thing)
+                found = yield from self._lookups.ask(template, thing, on_the_way=place > 0 or len(things) > 1)
                 for one in found:
                     reached.setdefault(one.id or plain(one.text), one)
             things = list(reached.values())
@@ -94,7 +95,8 @@ class Follower:
         for fact, value in facts[1:]:
             kept = []
             for thing in things:
-                found = yield from self._lookups.ask(self._lessons.wordings.asked(fact, what=True), thing)
+                template = self._lessons.wordings.asked(fact, what=True)
+                found = yield from self._lookups.ask(template, thing, on_the_way=True)
                 if plain(value) in (plain(one.text) for one in found):
                     kept.append(thing)
             things = kept

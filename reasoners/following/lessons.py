@@ -12,9 +12,10 @@ from reasoners.following.asks import BLANK, TEXT, WEB, Ask, Demonstration, Searc
 from reasoners.following.english import content, names_in, plain, words
 from reasoners.following.fitting import Fit, counting, fit
 from reasoners.following.frames import Frame, learned
+from reasoners.following.kin import asked_for, words_for
 from reasoners.following.operations import COUNT
 from reasoners.following.phrases import Having, around, parse
-from reasoners.following.sentences import RELATION, THING, Pattern, kind_of, learn, relation_in
+from reasoners.following.sentences import DAY, RELATION, THING, Pattern, kind_of, learn, relation_in
 from reasoners.following.wordings import RELATION_ASKED, Wordings, relation_of
 from tools.grammar.english import english
 from tools.grammar.words import key_of
@@ -73,12 +74,20 @@ class Lessons:
         relation = RELATION_ASKED.fullmatch(template)
         # Pages and articles call relations by the same words.
         both = (*self._relations[TEXT], *self._relations[WEB]) if relation else ()
-        return [*self._patterns[template, source], *both]
+        other = WEB if source == TEXT else TEXT
+        return [*self._patterns[template, source], *self._patterns[template, other], *both]
 
     def kinds(self, template: str) -> set[str]:
         """What kinds of values were found where that was asked."""
         found = {each.kind for source in (TEXT, WEB) for each in self._patterns[template, source]}
-        return found | self._kinds[template]
+        return found | self._kinds.get(template, set()) or ({DAY} if template.startswith("When ") else set())
+
+    def phrases_for(self, template: str) -> set[str]:
+        """Words that speak of what a template asks: its own, and the English ones for how demonstrations read it."""
+        asked = words(template)[0]
+        names = {*self._readings.get(template, ()), relation_of(template)} - {""}
+        names |= asked_for(template.replace(BLANK, ""), asked) if not names else set()
+        return {template.replace(BLANK, ""), *names, *(phrase for name in names for phrase in words_for(name, asked))}
 
     def narrower(self, relation: str) -> list[str]:
         """The word of a relation and words for a part of it: a son is a child, by English or by a demonstration."""
@@ -114,7 +123,7 @@ class Lessons:
         if relation:
             # A cousin is a first cousin.
             return plain(reading) == plain(relation["relation"]).replace("first cousin", "cousin")
-        if reading in self._readings[template]:
+        if reading in self._readings.get(template, ()):
             return True
         asked, read = content(template.replace(BLANK, "")), content(reading)
         beginning = words(template)[0]
@@ -125,6 +134,11 @@ class Lessons:
     def asked_of_graph(self) -> list[str]:
         """What demonstrations have asked by written queries, in their order."""
         return list(self._readings)
+
+    @property
+    def searches(self) -> bool:
+        """Whether demonstrations search articles for a value to find who has it."""
+        return any(told.searched for told in self.backward.values())
 
     def thought(self, tool: str, template: str, asked: str, subject: str) -> str:
         """What a demonstration thinks before such a call, about what is asked here."""
@@ -217,7 +231,16 @@ class Lessons:
             if told is None:
                 continue
             told.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
-            told.templates += [ask.template for ask in shown.asks if ask.subject == value and ask.source == WEB]
+            asks = [ask for ask in shown.asks if ask.subject == value and ask.source == WEB]
+            told.templates += [ask.template for ask in asks]
+            self._study_reversed(fact, value, asks)
+
+    def _study_reversed(self, fact: str, value: str, asks: Iterable[Ask]) -> None:
+        """What a page says to tell who has a value is how pages say it of anybody."""
+        template = self.wordings.asked(fact, what=True)
+        for sentence, who in ((sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values):
+            if who in sentence and (found := learn(sentence, who, value, "")):
+                self._patterns[template, WEB].append(found)
 
 
 @cache

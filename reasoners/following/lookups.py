@@ -1,27 +1,20 @@
 """Looking things up as demonstrations show it: by queries that are written or were typed, in articles, on pages."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from reasoners.following import kin
 from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB, shown
-from reasoners.following.english import as_day, listed, plain, spoken
+from reasoners.following.english import as_day, listed, plain
 from reasoners.following.lessons import Lessons
 from reasoners.following.reader import Reader
-from reasoners.following.sentences import said
+from reasoners.following.things import Thing, bare_name, merged, same_value, ways_to_write
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
+from reasoners.following.wordings import relation_of
 from tools.wikisearch import MOST_HITS
 
 MOST_PAGES = 3
 _ON_THE_WAY = re.compile(r"\?x\d")
-
-
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """Something that was found: its name or value, and its id where the graph gave one."""
-
-    text: str
-    id: str | None = None
 
 
 class Lookups:
@@ -46,14 +39,41 @@ class Lookups:
             thought = self._lessons.thought("wikisearch", "", f"Which article is about {name}?", name)
             found = yield from self._walk.call(thought, "wikisearch", query=name)
             things = [Thing(hit["title"], hit["entity"]) for hit in found["hits"]]
-        same = [thing for thing in things if plain(_bare(thing.text)) == plain(_bare(name))]
+        same = [thing for thing in things if plain(bare_name(thing.text)) == plain(bare_name(name))]
         exact = [thing for thing in same if plain(thing.text) == plain(name)] if "(" in name else same
         if len(exact) != 1:
             raise Broken(f"{len(exact) or 'nothing'} of what is found is called {name}, and one is wanted")
         return exact[0]
 
-    def ask(self, template: str, thing: Thing) -> Steps:
-        """What the sources tell in answer; [] where they tell that there is nothing, Broken where that is unclear."""
+    def ask(self, template: str, thing: Thing, *, on_the_way: bool = False) -> Steps:
+        """What the sources tell in answer; [] where they tell that there is nothing, Broken where that is unclear.
+
+        Of somebody on the way to others it needs no demonstration that there may be nothing.
+        """
+        way = kin.way(relation_of(template))
+        if way and self._spread is None:
+            yield from self._probe(thing, template)
+        if way is None or self._spread is not True:
+            return (yield from self._told(template, thing, on_the_way=on_the_way))
+        found: list[Thing] = []
+        if not kin.is_compound(relation_of(template)):
+            found = yield from self._told(template, thing, on_the_way=True)
+        more = yield from self._along(way, thing)
+        return merged(found, more)
+
+    def _along(self, way: kin.Way, thing: Thing) -> Steps:
+        """Whom relations lead to one after the other, where no source knows both."""
+        things = [thing]
+        for step in way.steps:
+            reached: list[Thing] = []
+            for each in things:
+                more = yield from self.ask(self._lessons.wordings.asked(step), each, on_the_way=True)
+                reached = merged(reached, more)
+            things = reached
+        return [each for each in things if not way.differs or plain(each.text) != plain(thing.text)]
+
+    def _told(self, template: str, thing: Thing, *, on_the_way: bool) -> Steps:
+        """What the sources tell by themselves."""
         self._unclear = []
         asked = template.replace(BLANK, thing.text)
         found: list[Thing] = []
@@ -62,12 +82,13 @@ class Lookups:
                 continue
             ways = {GRAPH: self._by_query, TEXT: self._by_article, WEB: self._on_pages}
             more = yield from ways[source](template, thing, asked)
-            found = _merged(found, more)
+            found = merged(found, more)
             if source == GRAPH and self._spread is False and (found or not self._unclear):
                 break
         if self._unclear and (not found or (self._spread is not False and template.startswith("Who "))):
             raise Broken(self._unclear[0])
-        if not found and self._spread is not False and template not in self._lessons.found_nothing:
+        none_shown = on_the_way or template in self._lessons.found_nothing
+        if not found and self._spread is not False and not none_shown:
             raise Broken(f"no source answers {asked!r}, and no demonstration shows that it can have no answer")
         self._walk.note(f"{asked} {listed([thing.text for thing in found])}.")
         return found
@@ -80,13 +101,13 @@ class Lookups:
             found = yield from self._by_typed(fact, value)
         if found and self._spread is None:
             yield from self._probe(found[0], "")
-        if self._goes_on(found) and shown_ways and shown_ways.searched and "wikisearch" in self._walk.tools:
+        if self._goes_on(found) and self._lessons.searches and "wikisearch" in self._walk.tools:
             more = yield from self._by_search(fact, value)
-            found = _merged(found, more)
+            found = merged(found, more)
         if self._goes_on(found):
             for template in (shown_ways.templates if shown_ways else ())[:1]:
                 more = yield from self._on_pages(template, Thing(value), template.replace(BLANK, value))
-                found = _merged(found, more)
+                found = merged(found, more)
         if not found:
             raise Broken(f"nobody is found whose {fact} is {value}")
         self._walk.note(f"Whose {fact} is {value}? {listed([thing.text for thing in found])}.")
@@ -117,10 +138,14 @@ class Lookups:
         except NotCalled:
             return
         text = " ".join(read["sentences"])
-        self._spread = not all(any(way in text for way in _ways_to_write(each.text)) for each in found)
+        same = all(any(way in text for way in ways_to_write(each.text)) for each in found)
+        # A town may stand in an article as something else; a day hardly does.
+        if not same or any(as_day(each.text) for each in found):
+            self._spread = not same
 
     def _probe(self, thing: Thing, asked_already: str) -> Steps:
         """Compare the sources by something else that demonstrations ask the graph for."""
+        silent = TEXT in self._lessons.sources and self._spread is None
         for template in self._lessons.asked_of_graph:
             if template != asked_already and self._spread is None and not template.startswith("Who "):
                 self._spread = True  # until it is told otherwise, and so that the probe is not probed
@@ -128,8 +153,10 @@ class Lookups:
                 found = yield from self._by_query(template, thing, asked)
                 self._spread = None
                 if found:
+                    silent = False
                     yield from self._compare(template, thing, asked, found)
-                    return
+        if silent and self._spread is None:
+            self._spread = True  # the graph knows nothing of somebody
 
     def _by_query(self, template: str, thing: Thing, asked: str) -> Steps:
         """By a query that a tool writes, if it is read as what is asked."""
@@ -225,7 +252,7 @@ class Lookups:
             thought = f"The page {page['title']} may tell it."
             read = yield from self._walk.call(thought, "read", title=page["address"], question=asked)
             told = self._reader.answers(template, WEB, read["sentences"], thing.text)
-            found = _merged(found, [Thing(text) for text in told])
+            found = merged(found, [Thing(text) for text in told])
         about = [page["snippet"] for page in seen["pages"] if thing.text in page["snippet"]]
         if not found and (odd := self._reader.odd(about, thing.text, template, WEB)):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
@@ -237,30 +264,16 @@ class Lookups:
         """By articles that a search for the value finds, if their snippets say it of whom they are about."""
         asked = f"Whose {fact} is {value}?"
         seen = yield from self._walk.call(f"{asked} I search the articles.", "wikisearch", query=value)
-        patterns = self._lessons.patterns(self._lessons.wordings.asked(fact, what=True), TEXT)
+        template = self._lessons.wordings.asked(fact, what=True)
         telling = [hit for hit in seen["hits"] if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", hit["snippet"])]
         for hit in telling:
-            if plain(value) not in map(plain, said(patterns, [hit["snippet"]], hit["title"], fact)):
+            if not self._reader.answers(template, TEXT, [hit["snippet"]], hit["title"]):
                 raise Broken(f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration")
         if len(telling) == len(seen["hits"]) >= MOST_HITS:
             raise Broken(f"a search for {value} finds more than it shows")
-        return [Thing(hit["title"], hit["entity"]) for hit in telling]
-
-
-def _bare(name: str) -> str:
-    return name.partition(" (")[0]
-
-
-def _ways_to_write(text: str) -> tuple[str, ...]:
-    """A value as graphs and as articles write it."""
-    day = as_day(text)
-    return (text, _bare(text), spoken(day)) if day else (text, _bare(text))
-
-
-def _merged(known: Iterable[Thing], more: Iterable[Thing]) -> list[Thing]:
-    """All of them, each once, by name; an id is kept where one is known."""
-    found: dict[str, Thing] = {}
-    for thing in (*known, *more):
-        there = found.get(plain(thing.text))
-        found[plain(thing.text)] = thing if there is None or there.id is None else there
-    return list(found.values())
+        return [
+            Thing(hit["title"], hit["entity"])
+            for hit in telling
+            if same_value(value)
+            in map(same_value, self._reader.answers(template, TEXT, [hit["snippet"]], hit["title"]))
+        ]

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from reasoners.following.asks import BLANK
+from reasoners.following import kin, openly
 from reasoners.following.english import days_in, names_in, singular
 from reasoners.following.lessons import Lessons
-from reasoners.following.sentences import DAY, THING, WORD, in_own_words, relation_in, said
+from reasoners.following.openly import people
+from reasoners.following.sentences import DAY, THING, WORD, relation_in, said
 from reasoners.following.wordings import relation_of
 
 
@@ -21,17 +22,25 @@ class Reader:
         patterns = self._lessons.patterns(template, source)
         relations = self._lessons.narrower(relation_of(template))
         found = [value for each in relations for value in said(patterns, sentences, subject, each)]
-        if not found and relations == [""]:
-            asked = template.replace(BLANK, "")
-            kinds = self._lessons.kinds(template)
-            found = [v for one in sentences for kind in kinds for v in in_own_words(one, subject, asked, kind)]
+        if kin.of_people(relation_of(template)):
+            found += [value for one in sentences for each in relations for value in people(one, subject, each)]
+        elif not found:
+            found = [value for one in sentences for value in self._openly(one, subject, template)]
         return list(dict.fromkeys(found))
+
+    def _openly(self, sentence: str, subject: str, template: str) -> list[str]:
+        """By the words for what is asked, if the sentence has a value of the kind and no other words."""
+        kinds, phrases = self._lessons.kinds(template), self._lessons.phrases_for(template)
+        ways = {DAY: openly.day, THING: openly.thing, WORD: openly.word}
+        return [value for kind, way in ways.items() if kind in kinds for value in way(sentence, subject, phrases)]
 
     def odd(self, sentences: Sequence[str], subject: str, template: str, source: str) -> str | None:
         """A sentence that may answer and is said as in no demonstration; None where the rest speaks of other things."""
         known = self._lessons.every_pattern(source)
         for sentence in sentences:
             if any(each.values(sentence, subject, relation) for relation, each in known):
+                continue
+            if openly.is_understood(sentence, subject):
                 continue
             if self._may_answer(sentence, subject, template):
                 return sentence

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reasoners.following.english import NAME, as_day, content, days_in, singular, spoken
+from reasoners.following.english import NAME, as_day, days_in, singular, spoken
 
 DAY, THING, WORD = "day", "name", "word"
 SUBJECT, VALUE, RELATION = "<subject>", "<value>", "<relation>"
@@ -67,16 +67,6 @@ def learn(sentence: str, subject: str, value: str, relation: str) -> Pattern | N
         parts += [*_fixed(sentence[place : span[0]], relation), hole]
         place = span[1]
     return Pattern((*parts, *_fixed(sentence[place:], relation)), kind_of(value))
-
-
-def in_own_words(sentence: str, subject: str, asked: str, kind: str) -> list[str]:
-    """The value of a sentence that has the words of what is asked and no others: when did she die, she died on ..."""
-    match = re.fullmatch(
-        rf"(?:(?:Mr|Ms|Mrs) )?(?:{_any_way(subject)}|He|She) (?P<words>[a-z ]+) (?:on|in) (?P<value>.+)\.", sentence
-    )
-    if match is None or content(match["words"]) != content(asked):
-        return []
-    return _read(match["value"], kind)
 
 
 def _any_way(subject: str) -> str:

@@ -4,6 +4,7 @@ import re
 
 from reasoners.following.asks import BLANK
 from reasoners.following.english import content, words
+from reasoners.following.kin import is_attribute, of_people
 
 RELATION_ASKED = re.compile(r"(?:Who|What) is the (?P<relation>.+) of \{\}\?")
 
@@ -26,7 +27,9 @@ class Wordings:
 
     def asked(self, phrase: str, *, what: bool = False) -> str:
         """The template for a relation, the general one where none was shown."""
-        return self.by_phrase.get(phrase) or f"{'What' if what else 'Who'} is the {phrase} of {BLANK}?"
+        known = self.by_phrase.get(phrase)
+        what = (what or is_attribute(phrase)) and not of_people(phrase)
+        return known or f"{'What' if what else 'Who'} is the {phrase} of {BLANK}?"
 
     def like(self, region: str, like: str) -> str | None:
         """The template that asks for what a predicate speaks of, put as another one: died -> When did {} die?"""

@@ -1,0 +1,126 @@
+"""What English knows of relations: who an uncle is, and the words by which one is told from the other side."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from tools.grammar.english import english
+from tools.grammar.words import key_of
+
+MALE, FEMALE = "male", "female"
+_TITLES = {"Mr": MALE, "Ms": FEMALE, "Mrs": FEMALE}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Relations that lead to another one, the first step first: to an uncle by a parent and a brother."""
+
+    steps: tuple[str, ...]
+    differs: bool
+    """Whether who is reached must not be where the way began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reverse:
+    """A word for the relation seen from the other side, and the gender that it then leaves open."""
+
+    word: str
+    gender: str | None = None
+
+
+def is_compound(relation: str) -> bool:
+    """Whether English has no other way to a relation than by others: nobody tells of cousins but by their parents."""
+    readings = _readings(relation)
+    return bool(readings) and "/" in readings[0]
+
+
+def of_people(relation: str) -> bool:
+    """Whether English knows the relation as one between people."""
+    return bool(relation) and bool(way(relation) or reverses(relation) or mutual(relation))
+
+
+@cache
+def way(relation: str) -> Way | None:
+    """The way to a relation by others; of brothers and sisters, whom sources also tell directly, by their parents."""
+    for reading in _readings(relation):
+        base, _, gender = reading.partition(":")
+        if "/" in reading and (is_compound(relation) or reading.startswith("parent/")):
+            return Way(tuple(reading.rstrip("!").split("/")), reading.endswith("!"))
+        if gender and "|" not in base and base != relation and (there := way(base)):
+            last = _gendered(there.steps[-1], gender)
+            return Way((*there.steps[:-1], last), there.differs) if last else None
+    return None
+
+
+@cache
+def reverses(relation: str) -> tuple[Reverse, ...]:
+    """How it is said from the other side: a child is whose father or mother somebody is."""
+    found = []
+    for reading in _readings(relation):
+        base, _, gender = reading.partition(":")
+        if "/" in reading:
+            continue
+        found += [Reverse(part[1:], gender or None) for part in base.split("|") if part.startswith("^")]
+        if gender and "|" not in base:
+            found += [Reverse(each.word, gender) for each in reverses(base)]
+    found = [each for each in found if each.word != relation or relation in ("brother", "sister")]
+    return tuple(dict.fromkeys(each for each in found))
+
+
+def mutual(relation: str) -> Reverse | None:
+    """The relation that goes both ways of which this one is a part: friend, and of a wife the spouse."""
+    for reading in _readings(relation):
+        base, _, gender = reading.partition(":")
+        if "/" not in reading and f"^{relation}" in base.split("|"):
+            return Reverse(relation)
+        if gender and (there := mutual(base)):
+            return Reverse(there.word, gender)
+    return None
+
+
+def gender_of(title: str | None) -> str | None:
+    """The gender that a title before a name tells."""
+    return _TITLES.get(title or "")
+
+
+@cache
+def words_for(relation: str, asked: str) -> frozenset[str]:
+    """English phrases that speak of a relation in questions that begin with when, where ...: died, passed away."""
+    table = english()
+    found = {relation, *table.names.get(key_of(relation), ())}
+    for key, asking in table.words.items():
+        if any(relation in _parts(path) for path in asking.paths(asked)[:1]):
+            found.add(" ".join(key))
+    return frozenset(found)
+
+
+@cache
+def asked_for(question: str, asked: str) -> frozenset[str]:
+    """The relations that the words of a question lead to: when, died -> date of death."""
+    told = key_of(question)
+    found = {
+        part
+        for key, asking in english().words.items()
+        if any(told[place : place + len(key)] == key for place in range(len(told)))
+        for part in _parts(next(iter(asking.paths(asked)), ""))
+    }
+    return frozenset(found)
+
+
+def is_attribute(relation: str) -> bool:
+    """Whether English knows the relation as one that leads to something else than people."""
+    table, key = english(), key_of(relation)
+    return (key in table.names or key in table.words) and not of_people(relation)
+
+
+def _parts(path: str) -> list[str]:
+    return [] if "/" in path else path.split("|")
+
+
+def _readings(relation: str) -> tuple[str, ...]:
+    asking = english().words.get(key_of(relation))
+    return asking.to if asking else ()
+
+
+def _gendered(relation: str, gender: str) -> str | None:
+    """The word for a relation of one gender: a son for a child."""
+    return next((each.name for each in english().words.values() if f"{relation}:{gender}" in each.to), None)

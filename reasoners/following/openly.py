@@ -1,0 +1,145 @@
+"""Sentences that no demonstration shows, read by their words as far as these leave no doubt."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reasoners.following import kin
+from reasoners.following.english import FUNCTION_WORDS, NAME, content, days_in, singular
+
+_LIGHT = content("become became make made take took count among each other couple place day date up together favourite")
+"""Words that add nothing to the noun beside them: became friends, took place, counts him among her friends."""
+_TITLED = r"(?:(?P<title>Mr|Ms|Mrs) )?"
+_BEGINNINGS = ("His", "Her", "He", "She", "The", "This", "By", "In", "Their", "They")
+_HELD = FUNCTION_WORDS | {"as"}
+_SUBJECTS = ("<s>", "he", "she", "they")
+_IS = "(?:is|was|are|were)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A sentence with <s> for whom it is asked of, <v> for other names and <d> for a day."""
+
+    text: str
+    names: tuple[tuple[str, str | None], ...]
+    """Every other name with the gender that its title tells."""
+    days: tuple[str, ...]
+
+    @property
+    def speaks_of_subject(self) -> bool:
+        """Whether the subject stands in it, by name or as he or she."""
+        return "<s>" in self.text or re.search(r"\b(?:he|she|his|her)\b", self.text) is not None
+
+    @property
+    def words(self) -> set[str]:
+        """What it says beside names and days."""
+        return content(re.sub(r"<[svd]>(?:'s)?", " ", self.text))
+
+
+def bare(sentence: str, subject: str) -> Bare:
+    """The sentence without its names and days."""
+    days = tuple(day for _, _, day in days_in(sentence))
+    for start, end, _ in sorted(days_in(sentence), reverse=True):
+        sentence = f"{sentence[:start]}<d>{sentence[end:]}"
+    ways = sorted({subject, subject.partition(" (")[0]}, key=len, reverse=True)
+    sentence = re.sub(rf"{_TITLED}(?<!\w)(?:{'|'.join(map(re.escape, ways))})(?!\w)", "<s>", sentence)
+    names: list[tuple[str, str | None]] = []
+
+    def taken(match: re.Match[str]) -> str:
+        if match[0] in _BEGINNINGS:
+            return match[0]
+        first, _, rest = match[0].partition(" ")
+        title = first if kin.gender_of(first) and rest else None
+        names.append((rest if title else match[0], kin.gender_of(title)))
+        return "<v>"
+
+    text = NAME.sub(taken, sentence).rstrip(".").casefold()
+    text = re.sub(r"<v>(?:, <v>)*,? and <v>|<v>(?:, <v>)+", "<v>", text)
+    return Bare(text, tuple(names), days)
+
+
+def people(sentence: str, subject: str, relation: str) -> list[str]:
+    """Whom a sentence tells as that relation of the subject, in the words for it from either side."""
+    found = bare(sentence, subject)
+    if not found.names or found.text.count("<v>") != 1 or not found.speaks_of_subject or found.days:
+        return []
+    if _owned(found.text, "<s>", "<v>") == relation:
+        return [name for name, _ in found.names]
+    other = _owned(found.text, "<v>", "<s>")
+    for reverse in kin.reverses(relation):
+        if other == reverse.word:
+            return [name for name, gender in found.names if reverse.gender in (None, gender)]
+    return _mutual(found, relation)
+
+
+def _mutual(found: Bare, relation: str) -> list[str]:
+    both = kin.mutual(relation)
+    if both is None:
+        return []
+    speaking = {word for phrase in kin.words_for(both.word, "who") for word in content(phrase)}
+    if not found.words & speaking or found.words - speaking - _LIGHT:
+        return []
+    return [name for name, gender in found.names if both.gender in (None, gender)]
+
+
+def _owned(text: str, owner: str, owned: str) -> str | None:
+    """The noun by which a bare sentence calls somebody the relation of another."""
+    own = rf"(?:his|her|their|{owner}'s)" if owner == "<s>" else rf"{owner}'s"
+    noun = r"(?P<noun>[a-z]+(?:[ -][a-z]+)*?)"
+    ways = (
+        rf"{own} {noun} {_IS} {owned}",
+        rf"the {noun} of {owner} {_IS} {owned}",
+        rf"{owned} {_IS} (?:the|an?) {noun} of {owner}",
+        rf"{owned} {_IS} {own} {noun}",
+        rf"{owner} (?:has|had) (?:an? )?{noun}[,:] {owned}",
+    )
+    match = next((match for way in ways if (match := re.fullmatch(way, text))), None)
+    return singular(match["noun"]) if match else None
+
+
+def day(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
+    """The day that a sentence tells of what the phrases speak of."""
+    found = bare(sentence, subject)
+    return list(found.days) if len(found.days) == 1 and not found.names and _says(found, phrases) else []
+
+
+def thing(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
+    """The one name that a sentence tells in answer to what the phrases speak of."""
+    found = bare(sentence, subject)
+    return [found.names[0][0]] if len(found.names) == 1 and not found.days and _says(found, phrases) else []
+
+
+def word(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
+    """The words in small letters that a sentence tells, where nothing stands beside them but what was asked for."""
+    found = bare(sentence, subject)
+    if found.days or found.names or not found.speaks_of_subject:
+        return []
+    speaking = {word for phrase in phrases for word in content(phrase)}
+    runs: list[list[str]] = [[]]
+    tokens = found.text.replace(",", "").split()
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        if "<s>" in token or token in _HELD or content(token) <= speaking | _LIGHT:
+            runs.append([])
+        elif not runs[-1] and before in _SUBJECTS:
+            return []  # a verb that is not known
+        else:
+            runs[-1].append(token)
+    told = [" ".join(run) for run in runs if run]
+    return told if len(told) == 1 and any(content(token) & speaking for token in tokens) else []
+
+
+def is_understood(sentence: str, subject: str) -> bool:
+    """Whether a sentence tells, in words for it, how people are related, or that somebody is a man or a woman."""
+    found = bare(sentence, subject)
+    if re.fullmatch(r".*\b(?:is|was|<s>,) an? (?:man|woman|boy|girl)", found.text):
+        return True
+    if found.text.count("<v>") != 1:
+        return False
+    if _owned(found.text, "<s>", "<v>") or _owned(found.text, "<v>", "<s>"):
+        return True
+    return any(_mutual(found, relation) for relation in ("friend", "spouse"))
+
+
+def _says(found: Bare, phrases: Iterable[str]) -> bool:
+    speaking = {word for phrase in phrases for word in content(phrase)}
+    return found.speaks_of_subject and bool(found.words & speaking) and found.words <= speaking | _LIGHT
