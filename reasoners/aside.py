@@ -1,15 +1,16 @@
 """Work in a thread of its own that can be left behind: nobody waits for it, and nobody hears what comes of it."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 
-BEAT = 0.05
-"""Seconds between two looks at whether the work is still wanted."""
+BEAT = 0.2
+"""Seconds between two looks at whether the work is still wanted; with many at work, each look costs the others."""
 
 
 class Aside:
@@ -25,7 +26,9 @@ class Aside:
         self._pieces.put((found, work))
         while not found.done():
             wanted()
-            wait([found], BEAT)
+            # What the work itself has raised is only told here, and raised below.
+            with suppress(TimeoutError):
+                found.exception(BEAT)
         return found.result()
 
     def leave(self, last: Callable[[], None]) -> None:
