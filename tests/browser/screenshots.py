@@ -1,17 +1,20 @@
-"""Draws the README's pictures: `make screenshots` records a trace, reviews it, and walks through a world."""
+"""Draws the README's pictures: `make screenshots` records a trace, reviews it, walks through a world, and asks."""
 
 import json
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.annotator import Annotator
+from tests.browser.asker import Asker
 from tests.browser.conftest import launch
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
+from tests.browser.settled import settle
 from tests.browser.visitor import Visitor
 from tools.registry import TOOLS
 from worlds.family import Family, true_family
@@ -47,6 +50,10 @@ def main() -> None:
             picture(ada, "worlds", tall=1240)
             consult(ada.page, showhow, gold["question"]["text"])
             picture(ada, "library", tall=1320)
+            Asker(ada.page, showhow.url, "ada").look(trace=answered(showhow))
+            picture(ada, "ask", tall=1240)
+            verify(ada.page, showhow)
+            picture(ada, "verify")
         finally:
             browser.close()
             showhow.stop()
@@ -110,6 +117,27 @@ def consult(page: Page, showhow: Showhow, question: str) -> None:
     ada = Librarian(page, showhow.url, "ada")
     ada.look("people", view="choose")
     ada.inquire(question)
+
+
+def answered(showhow: Showhow) -> str:
+    """The trace of a question over several steps that is answered by following a demonstration."""
+    rows = json.loads(
+        showhow.run("world", "questions", "default", "--kind", "comparative", "--limit", "1000", "--json")
+    )
+    for row in rows:
+        with suppress(AssertionError):
+            told = json.loads(showhow.run("ask", row["text"], "--world", "default", "--json"))
+            if told["steps"] > 2:
+                return str(told["trace"])
+    raise AssertionError("no question of the default world can be answered by following a demonstration")
+
+
+def verify(page: Page, showhow: Showhow) -> None:
+    """How well demonstrations can be followed on some of the default questions."""
+    showhow.run("verify", "--project", "Fictional people", "--limit", "60")
+    page.goto(f"{showhow.url}/verify?you=ada&project=Fictional+people")
+    page.locator(".st-key-verification_sizes").wait_for()
+    settle(page)
 
 
 def picture(ada: Annotator, name: str, tall: int = 0) -> None:
