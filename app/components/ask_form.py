@@ -9,7 +9,7 @@ import streamlit as st
 from app.asking import Wanted
 from app.components.plain import plain
 from app.resources import database, settings
-from app.solving import REPLAY, Way
+from app.solving import REPLAY, REPLAYED_STEPS, Way
 from db.libraries import versions
 from db.record import TraceRecord
 from reasoners.limits import SECONDS, STEPS, Limits
@@ -52,7 +52,7 @@ def seed(record: TraceRecord | None) -> None:
 def _fields(record: TraceRecord | None) -> list[Field]:
     told = record.trace.configuration if record is not None else {}
     way = told.get("way") or {"reasoner": _usual(), "options": {}, "library": None}
-    limits = told.get("limits") or Limits().to_json()
+    limits = told.get("limits") or {}
     options = Setup.read(way["options"] if way["reasoner"] != REPLAY else {}).to_json()
     model = way["reasoner"] != REPLAY
     return [
@@ -62,7 +62,8 @@ def _fields(record: TraceRecord | None) -> list[Field]:
         Field("agent", way["reasoner"] if model else "humaniq"),
         Field("library", way["library"]),
         *(Field(name, options[name]) for name in (*MORE, "selection", "k", "own_answer", "seed")),
-        Field("steps", limits.get("steps", STEPS)),
+        Field("steps", limits.get("steps", STEPS) if model else STEPS),
+        Field("replayed_steps", REPLAYED_STEPS if model else limits.get("steps", REPLAYED_STEPS)),
         Field("seconds", int(limits.get("seconds", SECONDS))),
         Field("tokens", limits.get("tokens")),
         Field("money", limits.get("money")),
@@ -200,7 +201,8 @@ def _meant(name: str, value: str) -> str:
 
 def _limits(*, model: bool) -> Limits:
     st.caption("It ends when it has taken this much.")
-    steps = st.number_input("Steps", 1, 200, key="ask_steps", persist_state="session")
+    key = "ask_steps" if model else "ask_replayed_steps"
+    steps = st.number_input("Steps", 1, 500, key=key, persist_state="session")
     seconds = st.number_input("Seconds", 1, 86_400, key="ask_seconds", persist_state="session")
     tokens = money = None
     if model:

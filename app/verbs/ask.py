@@ -10,17 +10,29 @@ from typing import Annotated, Any
 import typer
 
 from app.asking import FAILURES, Wanted, begin
-from app.resources import database, settings
-from app.solving import REPLAY, Way
+from app.resources import database
+from app.solving import REPLAY
 from app.verbs.output import CommandFailed, emit, progress
+from app.verbs.way import (
+    SECONDS_DEFAULT,
+    K,
+    LibraryName,
+    Mode,
+    Money,
+    Options,
+    Reasoner,
+    Seconds,
+    Steps,
+    Tokens,
+    default_reasoner,
+    limits_of,
+    way_of,
+)
 from db.models import Step
 from db.reading import open_trace
 from db.record import TraceRecord
 from db.runs import Ended
-from reasoners.limits import SECONDS, STEPS, Limits
-from reasoners.registry import MAKERS
 from reasoners.run import Reins
-from reasoners.setup import SELECTIONS
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LONGEST = 160
@@ -31,26 +43,24 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     question: Annotated[str, typer.Argument(help="What is asked.")],
     *,
     world: Annotated[str, typer.Option(help="The world to answer it in; see showhow world list.")],
-    reasoner: Annotated[str | None, typer.Option(help=", ".join(MAKERS))] = None,
-    library: Annotated[str | None, typer.Option(help="Whose demonstrations: NAME or NAME:NUMBER.")] = None,
-    k: Annotated[int | None, typer.Option("-k", min=0, help="How many demonstrations a model is shown.")] = None,
-    mode: Annotated[str | None, typer.Option(help=f"How they are chosen: {', '.join(SELECTIONS)}.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="The most steps.")] = STEPS,
-    tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of a model, in and out.")] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="The most seconds.")] = SECONDS,
-    money: Annotated[float | None, typer.Option(min=0, help="The most US dollars.")] = None,
+    reasoner: Reasoner = None,
+    library: LibraryName = None,
+    k: K = None,
+    mode: Mode = None,
+    option: Options = None,
+    steps: Steps = None,
+    tokens: Tokens = None,
+    seconds: Seconds = SECONDS_DEFAULT,
+    money: Money = None,
     as_json: AsJson = False,
 ) -> None:
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""
     if reasoner is None:
-        reasoner = REPLAY if settings().model is None else "humaniq"
+        reasoner = default_reasoner()
         told = "SHOWHOW_MODEL is not set: a demonstration is followed" if reasoner == REPLAY else f"by {reasoner}"
         progress(f"{told}; --reasoner chooses another way")
-    options = {name: value for name, value in (("k", k), ("selection", mode)) if value is not None}
-    if reasoner == REPLAY and options:
-        progress("replay looks at every demonstration, the most alike first; -k and --mode are for models")
-        options = {}
-    wanted = Wanted(question, world, Way(reasoner, options, library), Limits(steps, tokens, seconds, money))
+    way = way_of(reasoner, library, k, mode, option)
+    wanted = Wanted(question, world, way, limits_of(way, steps, tokens, seconds, money))
     reins = Reins()
     try:
         with _stopped_by_interrupt(reins.stop):

@@ -8,7 +8,7 @@ import typer
 
 from app.resources import chat
 from app.solving import REPLAY, REPLAYED_STEPS, Way
-from app.verbs.output import CommandFailed
+from app.verbs.output import CommandFailed, progress
 from reasoners.limits import SECONDS, STEPS, Limits
 from reasoners.registry import MAKERS, UnknownReasoner
 from reasoners.setup import CHOICES, SELECTIONS, Setup, SetupError
@@ -43,7 +43,11 @@ def way_of(
     """The way that these options ask for; CommandFailed in one sentence for what cannot be."""
     told = dict(map(_pair, options or ()))
     told |= {name: value for name, value in (("k", k), ("selection", mode)) if value is not None}
-    way = Way(reasoner or default_reasoner(), told, library)
+    name = reasoner or default_reasoner()
+    if name == REPLAY and told:
+        progress("replay looks at every demonstration, the most alike first; -k, --mode and --option are for models")
+        told = {}
+    way = Way(name, told, library)
     try:
         way.make()
     except (UnknownReasoner, SetupError) as wrong:
