@@ -66,6 +66,14 @@ def reverses(relation: str) -> tuple[Reverse, ...]:
     return tuple(dict.fromkeys(each for each in found))
 
 
+@cache
+def said_by(relation: str) -> tuple[str, ...]:
+    """Narrower words by which a relation is told, from either side: of parents the father, of a son the mother."""
+    readings = [reading for reading in _readings(relation) if "/" not in reading and ":" not in reading]
+    forwards = [part for reading in readings for part in reading.split("|") if not part.startswith("^")]
+    return tuple(dict.fromkeys((*forwards, *(each.word for each in reverses(relation)))))
+
+
 def mutual(relation: str) -> Reverse | None:
     """The relation that goes both ways of which this one is a part: friend, and of a wife the spouse."""
     for reading in _readings(relation):

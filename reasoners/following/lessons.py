@@ -12,10 +12,11 @@ from reasoners.following.asks import BLANK, TEXT, WEB, Ask, Demonstration, Searc
 from reasoners.following.english import content, names_in, plain, words
 from reasoners.following.fitting import Fit, counting, fit
 from reasoners.following.frames import Frame, learned
-from reasoners.following.kin import asked_for, words_for
+from reasoners.following.kin import asked_for, said_by, words_for
 from reasoners.following.operations import COUNT
 from reasoners.following.phrases import Having, around, parse
 from reasoners.following.sentences import DAY, RELATION, THING, Pattern, kind_of, learn, relation_in
+from reasoners.following.shared import Hit, shared
 from reasoners.following.wordings import RELATION_ASKED, Wordings, relation_of
 from tools.grammar.english import english
 from tools.grammar.words import key_of
@@ -56,9 +57,13 @@ class Lessons:
         for each in self.demonstrations:
             for ask in each.asks:
                 self.wordings.learn(ask.template)
+        self._page_words: set[str] = set()
+        self._hits: dict[str, list[Hit]] = defaultdict(list)
         self.frames = [frame for each in self.demonstrations if (frame := learned(each, self.wordings))]
         for each in self.demonstrations:
             self._study(each)
+        for fact, hits in self._hits.items():
+            self._patterns[self.wordings.asked(fact, what=True), TEXT] += shared(hits)
 
     def fits(self, question: str, rank: Mapping[UUID, int]) -> Iterator[Fit]:
         """How the question can be read as the question of a demonstration, the best demonstration first."""
@@ -93,6 +98,10 @@ class Lessons:
         """The word of a relation and words for a part of it: a son is a child, by English or by a demonstration."""
         return list(dict.fromkeys((relation, *self._narrower[relation], *_kin(relation)[0])))
 
+    def words_on_pages(self, relation: str) -> list[str]:
+        """The words for a relation or a part of it, from either side, that pages have in demonstrations."""
+        return [word for word in said_by(relation) if content(word) <= self._page_words] or [relation]
+
     def kin(self, relation: str) -> set[str]:
         """The words by which a sentence can say a relation, also from the other side: whoever has a son is a parent."""
         return {*self.narrower(relation), *_kin(relation)[1]}
@@ -102,7 +111,7 @@ class Lessons:
         return bool(self._narrower[relation]) or key_of(relation) in english().words or relation in self._of_people
 
     def speaks_of_other(self, sentence: str, template: str) -> bool:
-        """Whether a sentence has words of something else that is asked for, and none of what the template asks."""
+        """Whether a sentence, without its names, has words of something else that is asked for, and none of this."""
         mine = content(template.replace(BLANK, ""))
         others = {word for told in (*self.wordings.templates, *self.wordings.phrases) for word in content(told)}
         said_words = content(sentence)
@@ -158,6 +167,7 @@ class Lessons:
     def _study(self, shown: Demonstration) -> None:
         for ask in shown.asks:
             self.sources.add(ask.source)
+            self._page_words.update(*map(content, ask.sentences if ask.source == WEB else ()))
             self._study_ask(shown, ask)
         for search in shown.searches:
             self._study_search(shown, search)
@@ -216,6 +226,7 @@ class Lessons:
         self.backward[fact].searched = True
         later = shown.later(search.step)
         data = shown.record.steps[search.step - 1].data or {}
+        self._hits[fact] += [(hit["snippet"], hit["title"], search.value) for hit in data.get("hits", ())]
         for hit in data.get("hits", ()):
             if hit["title"] in later and search.value in hit["snippet"]:
                 found = learn(hit["snippet"], hit["title"], search.value, fact)

@@ -25,6 +25,8 @@ class Lookups:
         self._spread: bool | None = None
         """Whether the sources tell different facts; None until two of them were compared."""
         self._unclear: list[str] = []
+        self._read: dict[str, list[str]] = {}
+        self._best: dict[str, list[str]] = {}
 
     def named(self, name: str) -> Steps:
         """The thing of that name; Broken where there is none or several."""
@@ -51,7 +53,7 @@ class Lookups:
         Of somebody on the way to others it needs no demonstration that there may be nothing.
         """
         way = kin.way(relation_of(template))
-        if way and self._spread is None:
+        if self._spread is None and kin.of_people(relation_of(template)):
             yield from self._probe(thing, template)
         if way is None or self._spread is not True:
             return (yield from self._told(template, thing, on_the_way=on_the_way))
@@ -168,12 +170,16 @@ class Lookups:
         except NotCalled as failed:
             self._unclear.append(str(failed))
             return []
+        # Who is a father only as the husband of the mother is asked for by way of her, source by source.
+        spread_kin = bool(self._spread) and kin.of_people(relation_of(template))
         for candidate in written["candidates"]:
             reading = candidate["reading"].removesuffix(f" of {thing.text}")
-            if reading != candidate["reading"] and lessons.understood(template, reading):
+            understood = reading != candidate["reading"] and lessons.understood(template, reading)
+            if understood and not (spread_kin and _ON_THE_WAY.search(candidate["sparql"])):
                 break
         else:
-            self._unclear.append(f"no query is written that asks {asked!r}")
+            if not (spread_kin and written["candidates"]):
+                self._unclear.append(f"no query is written that asks {asked!r}")
             return []
         if self._spread and _ON_THE_WAY.search(candidate["sparql"]):
             self._unclear.append(f"the facts are spread over sources, and no demonstration takes {asked!r} apart")
@@ -225,35 +231,49 @@ class Lookups:
         return [Thing(str(shown(cell)), cell["value"] if cell["kind"] == "entity" else None) for cell in cells]
 
     def _by_article(self, template: str, thing: Thing, asked: str) -> Steps:
-        """By the sentences of the thing's article that say it as those of demonstrations do."""
+        """By the sentences of the thing's article."""
         thought = self._lessons.thought("read", template, asked, thing.text)
         try:
-            read = yield from self._walk.call(thought, "read", title=thing.text, question=asked)
+            sentences = yield from self._sentences(thought, thing.text, asked)
         except NotCalled as failed:
             self._unclear.append(str(failed))
             return []
-        found = self._reader.answers(template, TEXT, read["sentences"], thing.text)
-        looked_at = read["sentences"] if self._spread else [best["text"] for best in read["best"]]
-        if not found and (odd := self._reader.odd(looked_at, thing.text, template, TEXT)):
+        found = self._reader.answers(template, TEXT, sentences, thing.text)
+        if not found and (
+            odd := self._reader.odd(sentences if self._spread else self._best[thing.text], thing.text, template, TEXT)
+        ):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         return [Thing(text) for text in found]
 
+    def _sentences(self, thought: str, title: str, asked: str) -> Steps:
+        """What an article or a page says; where much is asked because facts are spread, each is read once."""
+        if not self._spread or title not in self._read:
+            read = yield from self._walk.call(thought, "read", title=title, question=asked)
+            self._read[title] = list(read["sentences"])
+            self._best[title] = [best["text"] for best in read["best"]]
+        return self._read[title]
+
     def _on_pages(self, template: str, thing: Thing, asked: str) -> Steps:
         """By pages that a search with the question finds, if their snippets say it."""
-        thought = self._lessons.thought("websearch", template, asked, thing.text)
-        try:
-            seen = yield from self._walk.call(thought, "websearch", query=asked)
-        except NotCalled as failed:
-            self._unclear.append(str(failed))
-            return []
+        relation = relation_of(template)
+        pages: dict[str, dict[str, str]] = {}
+        # Pages tell of fathers and mothers: a search for the parent finds them by no word.
+        for word in self._lessons.words_on_pages(relation) if self._spread and kin.of_people(relation) else [""]:
+            question = self._lessons.wordings.asked(word).replace(BLANK, thing.text) if word else asked
+            thought = self._lessons.thought("websearch", template, question, thing.text)
+            try:
+                seen = yield from self._walk.call(thought, "websearch", query=question)
+            except NotCalled as failed:
+                self._unclear.append(str(failed))
+                return []
+            pages |= {page["address"]: page for page in seen["pages"]}
         found: list[Thing] = []
-        telling = [page for page in seen["pages"] if self._reader.answers(template, WEB, [page["snippet"]], thing.text)]
+        telling = [p for p in pages.values() if self._reader.answers(template, WEB, [p["snippet"]], thing.text)]
         for page in telling[:MOST_PAGES]:
-            thought = f"The page {page['title']} may tell it."
-            read = yield from self._walk.call(thought, "read", title=page["address"], question=asked)
-            told = self._reader.answers(template, WEB, read["sentences"], thing.text)
+            read = yield from self._sentences(f"The page {page['title']} may tell it.", page["address"], asked)
+            told = self._reader.answers(template, WEB, read, thing.text)
             found = merged(found, [Thing(text) for text in told])
-        about = [page["snippet"] for page in seen["pages"] if thing.text in page["snippet"]]
+        about = [page["snippet"] for page in pages.values() if thing.text in page["snippet"]]
         if not found and (odd := self._reader.odd(about, thing.text, template, WEB)):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         if len(found) > 1 and not template.startswith("Who "):
@@ -269,7 +289,8 @@ class Lookups:
         for hit in telling:
             if not self._reader.answers(template, TEXT, [hit["snippet"]], hit["title"]):
                 raise Broken(f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration")
-        if len(telling) == len(seen["hits"]) >= MOST_HITS:
+        alike = [hit for hit in seen["hits"] if plain(value) in plain(hit["snippet"])]
+        if len(alike) >= MOST_HITS:
             raise Broken(f"a search for {value} finds more than it shows")
         return [
             Thing(hit["title"], hit["entity"])

@@ -32,6 +32,8 @@ class Reader:
         """By the words for what is asked, if the sentence has a value of the kind and no other words."""
         kinds, phrases = self._lessons.kinds(template), self._lessons.phrases_for(template)
         ways = {DAY: openly.day, THING: openly.thing, WORD: openly.word}
+        if not kinds and relation_of(template):
+            kinds = set(ways)
         return [value for kind, way in ways.items() if kind in kinds for value in way(sentence, subject, phrases)]
 
     def odd(self, sentences: Sequence[str], subject: str, template: str, source: str) -> str | None:
@@ -61,4 +63,4 @@ class Reader:
             or (THING in kinds and bool(names))
             or (WORD in kinds and re.search(r" [a-z]+(?: [a-z]+)*\.$", sentence) is not None)
         )
-        return held and not self._lessons.speaks_of_other(sentence, template)
+        return held and not self._lessons.speaks_of_other(openly.bare(sentence, subject).text, template)

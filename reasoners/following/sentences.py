@@ -17,7 +17,7 @@ _CLASSES = (
     ("mr", "ms", "mrs"),
 )
 """Words that change with of whom and of when a sentence speaks."""
-_SPLIT = re.compile(r"\w+|\s+|[^\w\s]")
+SPLIT = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,15 @@ def _fixed(text: str, relation: str) -> list[str]:
         match = re.search(rf"(?<![\w-]){re.escape(relation)}(?![\w-])", text) or _several(text, relation)
         if match:
             return [*_fixed(text[: match.start()], ""), RELATION, *_fixed(text[match.end() :], "")]
-    return [_free(token) for token in _SPLIT.findall(text)]
+    return [free(token) for token in SPLIT.findall(text)]
 
 
 def _several(text: str, relation: str) -> re.Match[str] | None:
     return next((m for m in re.finditer(r"[a-z][a-z-]*", text) if singular(m[0]) == relation), None)
 
 
-def _free(token: str) -> str:
+def free(token: str) -> str:
+    """The regular expression for a token, with those free that change with who and when."""
     for forms in _CLASSES:
         if token.casefold() in forms:
             either = "|".join(form.capitalize() if token[0].isupper() else form for form in forms)
