@@ -158,7 +158,7 @@ def keep_score(session: Session, trace_id: UUID, score: float) -> None:
 
 
 def repairs(session: Session, failures: Iterable[Outcome]) -> dict[UUID, Repair]:
-    """The latest repair of each of these failures that has one, or who holds its question, by the failure's trace."""
+    """By the failure's trace: its latest repair, an approved trace of its question, or who holds the question."""
     failed = {each.trace_id: each for each in failures if each.trace_id is not None}
     found: dict[UUID, Repair] = {}
     for start in range(0, len(failed), _AT_ONCE):
@@ -172,6 +172,15 @@ def repairs(session: Session, failures: Iterable[Outcome]) -> dict[UUID, Repair]
         for question_id, name, person_id in held:
             trace = by_question[question_id]
             found[trace] = Repair(trace, None, "held", name, person_id)
+        # Whoever has shown already how the question is answered need not show it again.
+        shown = session.execute(
+            select(Trace.question_id, Trace.id, User.name, User.id)
+            .join(User, User.id == Trace.author_id)
+            .where(Trace.question_id.in_(by_question), Trace.status == "approved")
+        )
+        for question_id, shown_id, name, person_id in shown:
+            trace = by_question[question_id]
+            found[trace] = Repair(trace, shown_id, "approved", name, person_id)
         forks = session.execute(
             select(Trace.parent_id, Trace.id, Trace.status, User.name, User.id)
             .outerjoin(User, User.id == Trace.author_id)
