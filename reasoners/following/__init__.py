@@ -10,6 +10,8 @@ frames      the wording of its question with holes, and how the answer follows f
 operations  the ways in which answers follow: all, count, first, last, before, equal ...
 lessons     all of this from several demonstrations
 walk        the steps of one run, with the origins of their arguments
+names       whom a name means among namesakes
+shared      wordings that the hits of one search share
 things      what is found on the way
 lookups     how something is looked up in graph, articles and web pages, as demonstrations show it
 follow      a question from its frame to its answer

@@ -14,6 +14,8 @@ from reasoners.following.phrases import Having, Named, Phrase, around, parse
 from reasoners.following.things import Thing
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
 
+MOST_TITLES = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Followed:
@@ -34,17 +36,20 @@ class Follower:
     def follow(self, fit: Fit) -> Steps:
         """The answer by one demonstration; Broken where it cannot be followed."""
         looked = []
+        known: dict[str, Thing] = {}
         value = ""
         for hole, text, phrase, asks in zip(fit.frame.holes, fit.filled, fit.phrases, fit.asks, strict=True):
             if phrase is None:
                 value = text if hole.kind == "value" else value
                 continue
             things = yield from self._reach(phrase, what=fit.frame.text.startswith("What "))
+            known.update((thing.text, thing) for thing in things)
             values = []
             for thing in things:
                 each = []
                 for template in asks:
                     found = yield from self._lookups.ask(template, thing, on_the_way=len(things) > 1)
+                    known.update((one.text, one) for one in found)
                     each.append(tuple(one.text for one in found))
                 values.append(tuple(each))
             looked.append(Looked(tuple(thing.text for thing in things), tuple(values) if asks else ()))
@@ -52,8 +57,20 @@ class Follower:
             answers = operations.answer(fit.operation, looked, value)
         except Undecided as undecided:
             raise Broken(str(undecided)) from undecided
-        counted = [str(len(answers))] if fit.frame.counted else answers
-        return Followed(counted, not counted, _told(fit))
+        if fit.frame.counted:
+            return Followed([str(len(answers))], nothing=False, details=_told(fit))
+        titles = yield from self._titles([known.get(each, Thing(each)) for each in answers])
+        return Followed(titles, not titles, _told(fit))
+
+    def _titles(self, things: list[Thing]) -> Steps:
+        """What the things are called where several have one name; of many answers it is not asked."""
+        titles = []
+        for thing in things:
+            title = thing.text
+            if len(things) <= MOST_TITLES and NAME.fullmatch(thing.text) and " " in thing.text:
+                title = yield from self._lookups.names.title(thing)
+            titles.append(title)
+        return titles
 
     def own_words(self, question: str) -> Steps:
         """The answer by asking with the question's own words of the one that it speaks of, as a demonstration does."""
@@ -82,10 +99,12 @@ class Follower:
                 for one in found:
                     reached.setdefault(one.id or plain(one.text), one)
             things = list(reached.values())
+            if not things and place > 0 and self._lookups.spread:
+                raise Broken(f"no source tells of a {relation} on the way")
         return things
 
     def _named(self, start: Named) -> Steps:
-        found = yield from self._lookups.named(start.text)
+        found = yield from self._lookups.names.named(start.text)
         return [found]
 
     def _having(self, start: Having) -> Steps:

@@ -7,6 +7,7 @@ from reasoners.following import kin
 from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB, shown
 from reasoners.following.english import as_day, listed, plain
 from reasoners.following.lessons import Lessons
+from reasoners.following.names import Names
 from reasoners.following.reader import Reader
 from reasoners.following.things import Thing, bare_name, merged, same_value, ways_to_write
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
@@ -22,30 +23,16 @@ class Lookups:
 
     def __init__(self, walk: Walk, lessons: Lessons) -> None:
         self._walk, self._lessons, self._reader = walk, lessons, Reader(lessons)
-        self._spread: bool | None = None
-        """Whether the sources tell different facts; None until two of them were compared."""
+        self.names = Names(walk, lessons)
+        self._spread: bool | None = None  # not known until two sources were compared
         self._unclear: list[str] = []
         self._read: dict[str, list[str]] = {}
         self._best: dict[str, list[str]] = {}
 
-    def named(self, name: str) -> Steps:
-        """The thing of that name; Broken where there is none or several."""
-        if "getWikiDataID" in self._lessons.tools & self._walk.tools:
-            thought = self._lessons.thought("getWikiDataID", "", f"What is the id of {name}?", name)
-            try:
-                found = yield from self._walk.call(thought, "getWikiDataID", title=name)
-            except NotCalled as failed:
-                raise Broken(f"{name!r} is not found: {failed}") from failed
-            things = [Thing(each["label"], each["id"]) for each in found["entities"]]
-        else:
-            thought = self._lessons.thought("wikisearch", "", f"Which article is about {name}?", name)
-            found = yield from self._walk.call(thought, "wikisearch", query=name)
-            things = [Thing(hit["title"], hit["entity"]) for hit in found["hits"]]
-        same = [thing for thing in things if plain(bare_name(thing.text)) == plain(bare_name(name))]
-        exact = [thing for thing in same if plain(thing.text) == plain(name)] if "(" in name else same
-        if len(exact) != 1:
-            raise Broken(f"{len(exact) or 'nothing'} of what is found is called {name}, and one is wanted")
-        return exact[0]
+    @property
+    def spread(self) -> bool:
+        """Whether the sources tell different facts, as far as is known."""
+        return bool(self._spread)
 
     def ask(self, template: str, thing: Thing, *, on_the_way: bool = False) -> Steps:
         """What the sources tell in answer; [] where they tell that there is nothing, Broken where that is unclear.
@@ -162,7 +149,7 @@ class Lookups:
 
     def _by_query(self, template: str, thing: Thing, asked: str) -> Steps:
         """By a query that a tool writes, if it is read as what is asked."""
-        entity = thing.id or (yield from self.named(thing.text)).id
+        entity = thing.id or (yield from self.names.named(thing.text)).id
         lessons, walk = self._lessons, self._walk
         try:
             thought = lessons.thought("generateQuery", template, asked, thing.text)
@@ -173,7 +160,9 @@ class Lookups:
         # Who is a father only as the husband of the mother is asked for by way of her, source by source.
         spread_kin = bool(self._spread) and kin.of_people(relation_of(template))
         for candidate in written["candidates"]:
-            reading = candidate["reading"].removesuffix(f" of {thing.text}")
+            reading = (
+                candidate["reading"].removesuffix(f" of {thing.text}").removesuffix(f" of {bare_name(thing.text)}")
+            )
             understood = reading != candidate["reading"] and lessons.understood(template, reading)
             if understood and not (spread_kin and _ON_THE_WAY.search(candidate["sparql"])):
                 break
@@ -256,7 +245,7 @@ class Lookups:
     def _on_pages(self, template: str, thing: Thing, asked: str) -> Steps:
         """By pages that a search with the question finds, if their snippets say it."""
         relation = relation_of(template)
-        pages: dict[str, dict[str, str]] = {}
+        pages: list[dict[str, str]] = []
         # Pages tell of fathers and mothers: a search for the parent finds them by no word.
         for word in self._lessons.words_on_pages(relation) if self._spread and kin.of_people(relation) else [""]:
             question = self._lessons.wordings.asked(word).replace(BLANK, thing.text) if word else asked
@@ -266,14 +255,14 @@ class Lookups:
             except NotCalled as failed:
                 self._unclear.append(str(failed))
                 return []
-            pages |= {page["address"]: page for page in seen["pages"]}
+            pages += seen["pages"]
         found: list[Thing] = []
-        telling = [p for p in pages.values() if self._reader.answers(template, WEB, [p["snippet"]], thing.text)]
-        for page in telling[:MOST_PAGES]:
-            read = yield from self._sentences(f"The page {page['title']} may tell it.", page["address"], asked)
+        telling = [page for page in pages if self._reader.answers(template, WEB, [page["snippet"]], thing.text)]
+        for address, title in list({page["address"]: page["title"] for page in telling}.items())[:MOST_PAGES]:
+            read = yield from self._sentences(f"The page {title} may tell it.", address, asked)
             told = self._reader.answers(template, WEB, read, thing.text)
             found = merged(found, [Thing(text) for text in told])
-        about = [page["snippet"] for page in pages.values() if thing.text in page["snippet"]]
+        about = [page["snippet"] for page in pages if thing.text in page["snippet"]]
         if not found and (odd := self._reader.odd(about, thing.text, template, WEB)):
             self._unclear.append(f"{asked!r} may be answered by {odd!r}, which is said as in no demonstration")
         if len(found) > 1 and not template.startswith("Who "):
@@ -285,7 +274,8 @@ class Lookups:
         asked = f"Whose {fact} is {value}?"
         seen = yield from self._walk.call(f"{asked} I search the articles.", "wikisearch", query=value)
         template = self._lessons.wordings.asked(fact, what=True)
-        telling = [hit for hit in seen["hits"] if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", hit["snippet"])]
+        whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
+        telling = [hit for hit in seen["hits"] if whole.search(hit["snippet"])]
         for hit in telling:
             if not self._reader.answers(template, TEXT, [hit["snippet"]], hit["title"]):
                 raise Broken(f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration")

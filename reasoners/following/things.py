@@ -34,6 +34,8 @@ def merged(known: Iterable[Thing], more: Iterable[Thing]) -> list[Thing]:
     """All of them, each once, by name; an id is kept where one is known."""
     found: dict[str, Thing] = {}
     for thing in (*known, *more):
-        there = found.get(plain(thing.text))
-        found[plain(thing.text)] = thing if there is None or there.id is None else there
+        key = next((key for key, each in found.items() if thing.id and each.id == thing.id), plain(thing.text))
+        there = found.get(key)
+        if there is None or there.id is None or ("(" in thing.text and "(" not in there.text and thing.id == there.id):
+            found[key] = thing
     return list(found.values())
