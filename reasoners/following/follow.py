@@ -113,11 +113,15 @@ class Follower:
         things = yield from self._lookups.having(*facts[0])
         for fact, value in facts[1:]:
             kept = []
+            untold = False
             for thing in things:
                 template = self._lessons.wordings.asked(fact, what=True)
                 found = yield from self._lookups.ask(template, thing, on_the_way=True)
+                untold = untold or not found
                 if plain(value) in (plain(one.text) for one in found):
                     kept.append(thing)
+            if untold and not kept and self._lookups.spread:
+                raise Broken(f"no source tells the {fact} of all who may be meant")
             things = kept
         return things
 
