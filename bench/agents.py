@@ -114,7 +114,7 @@ def _overhead(ground: Ground, home: Path) -> Iterator[dict[str, Any]]:
 
 
 def _timed(ground: Ground, chat: Chat, keeper: NewKeeper, *, stream: bool, questions: int) -> list[tuple[float, float]]:
-    """For each step the milliseconds from the end of the tool before to the begin of its own, and of the model's call."""
+    """For each step the milliseconds between the end of the tool before and its own, and those of the model's call."""
     took: list[tuple[float, float]] = []
     for number in range(questions):
         question = f"Who is number {number} of the town?"
