@@ -128,6 +128,7 @@ def carry_on(run_id: UUID, pace: Pace, stop: Event, tell: Callable[[int, int], N
             for done in _as_they_end(begun, stop):
                 done.result()
                 tell(sum(each.ending not in GONE_ON_WITH for each in work.outcomes()), every)
+        work.score_the_rest()
         found = work.outcomes()
         if all(each.ending not in GONE_ON_WITH for each in found):
             with database().begin() as session:
@@ -181,6 +182,13 @@ class _Work:
         """What has become of every question."""
         with database().read() as session:
             return verifications.outcomes(session, self._run)
+
+    def score_the_rest(self) -> None:
+        """Score the answers of which a process that ended in between had only kept the trace."""
+        for each in self.outcomes():
+            if each.answer is not None and each.score is None and each.trace_id is not None:
+                with database().begin() as session:
+                    verifications.keep_score(session, each.trace_id, score_of(each.answer, each.gold))
 
     def answer(self, question_id: UUID, kept: KeptReplies) -> None:
         """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""

@@ -17,6 +17,8 @@ from worlds.source import Entity, GraphSource, Relation
 WHOLE_VOCABULARY = 400
 """Up to so many relations a guess looks at all of them, beyond it only at those that the entities have."""
 _LISTED = 12
+_LONGEST_WHY = 200
+"""Characters of what a graph says of a query, where more is said beside it."""
 _LONGEST = 2000
 """Characters of a question that the grammar looks at; whole texts would keep it busy for long, and are none."""
 
@@ -62,7 +64,7 @@ def _by_model(context: Context, chat: Chat, graph: GraphSource, question: str, e
         found = _by_grammar(context, graph, question, entities)
     except ToolError as nothing:
         if not written.empty:
-            raise ToolError(f"{nothing} The language model did not help either: {why}") from nothing
+            raise ToolError(f"{nothing} The language model did not help either: {why[:_LONGEST_WHY]}") from nothing
         return _offered(written.empty, {"tried": tried, "why": why})
     return Observation(found.text, {**found.data, "why": why, "tried": tried})
 

@@ -127,7 +127,7 @@ def test_a_live_world_is_listed_and_described(home, mediawiki, virtuoso):
 
 
 def test_no_host_is_asked_without_a_contact_and_it_is_told_how_to_give_one(home):
-    said = showhow(home, "world", "check", "isle", "--name", "Tom Quill", SHOWHOW_CONTACT="")
+    said = showhow(home, "world", "check", "ours", "--name", "Tom Quill", SHOWHOW_CONTACT="")
     assert said.returncode == 1
     assert said.stdout.count("SHOWHOW_CONTACT") >= 1
     added = showhow(home, "world", "add", "wiki", "--preset", "wikipedia", SHOWHOW_CONTACT="")

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds that a page may take for anything."""
 # A page on which nothing moves may never be called idle; what is due then happens after two seconds all the same.
 _IDLE = "() => new Promise(done => requestIdleCallback(() => setTimeout(done, 250), {timeout: 2000}))"

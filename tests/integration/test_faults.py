@@ -31,7 +31,7 @@ def test_every_fault_of_every_source_is_one_sentence_and_no_step_is_lost(
 ):
     endpoints = {"oxigraph": (oxigraph.url, oxigraph.graph("real")), "virtuoso": (virtuoso.url, virtuoso.graph("real"))}
     with ModelServer(lambda _: Says('{"answer": "Tony Giglio", "quotes": []}')) as model:
-        tried = sweep(fault, Servers(mediawiki.api, endpoints, model.url), tmp_path, 1.5, no_meaning)
+        tried = sweep(fault, Servers(mediawiki.api, endpoints, model.url), tmp_path, 3, no_meaning)
     assert [one for one in tried if one.wrong] == [], [(one.source, one.tool, one.wrong) for one in tried]
     assert len(tried) == len(TEXT) + 2 * len(GRAPH) + len(MODEL)
     told = SENTENCES.get(fault, "")
