@@ -11,7 +11,7 @@ from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 
 pytestmark = pytest.mark.xdist_group("browser")
-PROJECT = "Hostile"
+PROJECT = "Mechanics"
 
 
 class Mechanic(Librarian):
@@ -31,7 +31,10 @@ def report(real: Showhow, *words: str) -> dict:
 
 
 def record(page: Page, real: Showhow) -> None:
-    """Two calls, one of which fails, both rated low."""
+    """Two calls, one of which fails, both rated low; of a question that nobody else holds."""
+    asked = real.home / "tools_at_work.jsonl"
+    asked.write_text(json.dumps({"question": "What is an article about?", "answer": "nothing"}), encoding="utf-8")
+    real.run("questions", "import", str(asked), "--project", PROJECT, "--world", "hostile")
     max_ = Annotator(page, real.url, "max", PROJECT)
     max_.thought.fill("Is there anything?")
     max_.choose("Alt+1")
