@@ -15,6 +15,8 @@ _WORD = re.compile(r"\w+")
 _LONGEST_NAME = 16
 _LONGEST_CHARACTERS = 500
 """What is longer is nobody's name, and would not fit into a query."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Nobody's name has them, and a server written in C ends the query at the first zero."""
 _KINDS = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
 
 
@@ -120,7 +122,7 @@ _ABOUT = f"<{terms.SCHEMA_ABOUT}>"
 
 def _clean(name: str) -> str:
     """The name as it can be asked for; "" for what is none."""
-    name = encodable(name).strip()
+    name = _CONTROLS.sub(" ", encodable(name)).strip()
     return name if len(name) <= _LONGEST_CHARACTERS else ""
 
 

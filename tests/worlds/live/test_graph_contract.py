@@ -201,6 +201,10 @@ def test_names_with_quotes_line_ends_and_emoji_are_read_whole(isle):
 @example("\ud800")
 @example("x:\ud800")
 @example("x:%")
+@example("\x00")
+@example("0\n\x00")
+@example("x:\x00")
+@example("Tom\x00 Quill\x07")
 @example("a" * 70_000)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isle, typed):
