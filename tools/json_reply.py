@@ -7,11 +7,10 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tools.chat_errors import ChatError
+from tools.thinking import apart
 
 Wanted = TypeVar("Wanted", bound=BaseModel)
 
-# Models that think aloud do so before they reply; a thought may hold JSON that was given up again.
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(r",(?=\s*[}\]])")
 _MOST_TRIED = 50
 
@@ -25,7 +24,8 @@ def read_reply(text: str, wanted: type[Wanted], model: str) -> Wanted:
 
     ReplyUnreadable says what is wrong where there is none.
     """
-    said = _THOUGHT.sub("", text)
+    # A thought may hold JSON that was given up again.
+    said = apart(text)[1]
     wrong = "it holds no JSON object"
     for place in [match.start() for match in re.finditer(r"\{", said)][:_MOST_TRIED]:
         found = _object(said[place:])
