@@ -1,5 +1,6 @@
 """From what a model wrote to a call that a tool takes; what cannot be one is told with how to do it right."""
 
+import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,11 @@ def _tool(name: str, tools: Sequence[Tool]) -> Tool:
     wanted = OURS.get(name, name).casefold()
     found = next((tool for tool in tools if tool.name.casefold() == wanted), None)
     if found is None:
-        raise NoCall(f"There is no tool {_cut(name)!r}. Use one of these: {', '.join(tool.name for tool in tools)}.")
+        names = ", ".join(tool.name for tool in tools)
+        raise NoCall(
+            f"There is no tool {_cut(name)!r}. Use one of these: {names}; or, if you know the answer, write it behind "
+            "`Final Answer:`."
+        )
     return found
 
 
@@ -69,6 +74,17 @@ def read_json(tool: Tool, written: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise NoCall(f"The arguments of {tool.name} are no JSON object: {_cut(written)}. {usage(tool)}")
     return found
+
+
+def by_keyword(written: str) -> dict[str, Any] | None:
+    """The arguments of a call that is written as in Python, each with its name; None where it is no such call."""
+    try:
+        call = ast.parse(written, mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or not call.keywords:
+            return None
+        return {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def _unfenced(line: str) -> str:

@@ -13,6 +13,7 @@ from reasoners.react import read_text
 from reasoners.shown import Shown
 from tools.chat import Call as Written
 from tools.chat import Message, Reply
+from tools.thinking import apart
 from tools.tool import Tool
 
 NAME = "chat"
@@ -59,7 +60,8 @@ class Conversation:
             calls = tuple(_call(written, question, tools) for written in reply.calls[:MOST_CALLS])
         except NoCall as wrong:
             return Decision(_as_written(reply), refused=str(wrong))
-        return Decision(reply.text.strip(), calls, left_out=len(reply.calls) - len(calls))
+        thinking, said = apart(reply.text)
+        return Decision(said or thinking, calls, left_out=len(reply.calls) - len(calls))
 
 
 def _call(written: Written, question: str, tools: Sequence[Tool]) -> Call:

@@ -9,14 +9,26 @@ import re
 
 from db.models import Trace
 from db.recording import Answers
+from reasoners.plain_answer import plain_answer
 
 NOTHING = "none"
 ANSWER = "Final Answer:"
-_UNKNOWN = r"unknown|not (?:found|known|available)|cannot be found|n/?a|null|-|i (?:do not|don't) know"
+_UNKNOWN = (
+    r"(?:(?:the )?(?:answer|information|it|this|that) (?:is|was) |information )?"
+    r"(?:unknown|not (?:found|known|available|mentioned|stated|given|specified))"
+    r"|(?:(?:the answer|it|this) )?(?:cannot|can't|can not|could not|couldn't) be (?:found|determined|answered)"
+    r"|(?:no|insufficient|not enough) (?:information|data|evidence)(?: (?:is |was )?(?:found|available|given))?"
+    r"|n/?a|null|-|i (?:do not|don't) know"
+)
 _NOT_FOUND = re.compile(rf"(?:{_UNKNOWN})?[.!]?", re.IGNORECASE)
 # That there is no answer may be the answer; what a source does not say is another thing.
-_ABSENT = re.compile(rf"(?:{_UNKNOWN}|none|nothing)?[.!]?", re.IGNORECASE)
-_SOURCE = re.compile(r"^[ \t*]*(Text|Graph) says:\**[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
+_ABSENT = re.compile(
+    rf"(?:(?:{_UNKNOWN}|none|nothing|no (?:results?|match(?:es)?))(?: found| given| returned)?(?: \([^()]*\))?"
+    r"|(?:the )?(?:articles?|texts?|graph) (?:have|has|give|gives|gave) (?:none|nothing|no answer))?[.!]?",
+    re.IGNORECASE,
+)
+_MARK = r"^[ \t>*_-]*(Text|Graph) says[*_]*:[*_]*[ \t]*"
+_SOURCE = re.compile(rf"{_MARK}(?:\n+(?!{_MARK.replace('(Text', '(?:Text')}))?(.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 def ending_of(trace: Trace) -> str | None:
@@ -33,19 +45,22 @@ def ending_of(trace: Trace) -> str | None:
 def answers_in(ending: str, thought: str, source: str | None) -> Answers:
     """The answers of an ending, the final one empty where the model has none.
 
-    Where it does not say which source gave the answer, `source` (text, graph or model) did.
+    Where neither it nor the thought before it says which source gave the answer, `source` (text, graph or model) did.
+    What is written behind the answer, or behind what the sources say, is remarked upon and joins the thought.
     """
-    says = {match[1].casefold(): match[2] for match in _SOURCE.finditer(ending)}
-    final = _SOURCE.sub("", ending).strip()
+    says = {match[1].casefold(): plain_answer(match[2]) for match in _SOURCE.finditer(f"{thought}\n{ending}")}
+    told, *remarks = [part.strip() for part in re.split(r"\n\s*\n", _SOURCE.sub("\n", ending).strip())]
+    final = plain_answer(told)
     final = "" if _NOT_FOUND.fullmatch(final) else final
     if not says and source is not None:
         says[source] = final
+    remarks = [remark for remark in remarks if remark.strip("`* \n")]
     return Answers(
         final_answer=final,
         answer_text=present(says.get("text")),
         answer_graph=present(says.get("graph")),
         answer_model=present(says.get("model")),
-        final_thought=thought.strip() or None,
+        final_thought="\n".join(filter(None, (_SOURCE.sub("", thought).strip(), *remarks))) or None,
     )
 
 

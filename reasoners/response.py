@@ -13,6 +13,7 @@ from reasoners.agreement import Agreement, agreement
 from reasoners.ending import present
 from reasoners.hearing import asked
 from reasoners.links import linked
+from reasoners.plain_answer import plain_answer
 from reasoners.prompt import prompt
 from reasoners.prompting import SHORT, PromptTooLong
 from reasoners.reasoner import Action, Conclusion, Refused, Saying, Task
@@ -20,6 +21,7 @@ from reasoners.setup import Setup
 from reasoners.shortening import shortened
 from tools.chat import Chat, Message
 from tools.chat_errors import ChatError
+from tools.thinking import apart
 from tools.tool import Outcome
 from tools.usage import Usage
 
@@ -72,7 +74,8 @@ class Writer:
             reply = self.chat.ask([Message("user", prompt("own_answer", question=self.task.question))])
         except ChatError as failed:
             return None, failed.usage or Usage(), str(failed)
-        return present(_parts(reply.text).get("answer", reply.text)), reply.usage, None
+        said = apart(reply.text)[1]
+        return present(plain_answer(_parts(said).get("answer", said))), reply.usage, None
 
     def _agreement(self, answers: Answers) -> Agreement:
         said = {"text": answers.answer_text, "graph": answers.answer_graph, "model": answers.answer_model}
@@ -84,14 +87,15 @@ class Writer:
         seen = [step for step in evidence if step.observation is not None]
         message = self._message(answers, agreed, seen)
         reply = yield from asked(self.chat, [message], stream=self.stream)
-        said = _parts(reply.text)
-        short = present(said.get("answer") or ("" if said else reply.text))
+        text = apart(reply.text)[1]
+        said = _parts(text)
+        short = present(plain_answer(said.get("answer") or ("" if said else text)))
         if short is not None and len(short) <= LONGEST_ANSWER and (said or self.setup.response == "short"):
             answers = replace(answers, final_answer=short)
         if self.setup.response == "short":
             return answers, {"response": answers.final_answer, "links": []}, reply.usage
-        text = " ".join(filter(None, (agreed.hedge, said.get("response") or short or reply.text.strip())))
-        found = linked(text, {step.position for step in seen})
+        written = " ".join(filter(None, (agreed.hedge, said.get("response") or short or text)))
+        found = linked(written, {step.position for step in seen})
         told = {
             "response": found.text,
             "links": list(found.links),

@@ -30,6 +30,11 @@ def read(text: str, stopped: str = "stop") -> Decision:
         'I look.\nACTION: wikisearch("Ada Reed")',
         "I look.\nAction: `wikisearch`\nAction Input: `Ada Reed`",
         'Thought: I look.\nAction: wikisearch\nAction Input: {"query": "Ada Reed"}\nThought: then\nAction: read',
+        "<think>Action: read\nFinal Answer: Eve</think>\nThought: I look.\nAction: wikisearch\nAction Input: Ada Reed",
+        "Final Answer: Eve?\n</think>\nThought: I look.\nAction: wikisearch\nAction Input: Ada Reed",
+        'Thought: I look.\nAction: wikisearch(query="Ada Reed")',
+        "### Thought: I look.\n### Action: wikisearch\n### Action Input: Ada Reed",
+        "- Thought: I look.\n- Action: wikisearch\n- Action Input: Ada Reed",
     ],
 )
 def test_an_action_is_read_however_it_is_marked(text: str) -> None:
@@ -53,7 +58,30 @@ def test_an_answer_comes_with_its_last_thought() -> None:
     assert (found.thought, found.ending) == ("Now I know.", "Cora\nText says: Cora\nGraph says: none")
 
 
-@pytest.mark.parametrize("text", ["", "I think that", "Observation: made up", "Action:", "Action Input: Ada"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Now I know.\nFinal Answer: Cora\n\nQuestion: Eve?\nThought: Next.\nAction: wikisearch\nAction Input: Eve",
+        "Now I know.\nFinal Answer: Cora\nThought: Or is it?\nAction: read\nAction Input: {}",
+        "Now I know.\n## Final Answer\nCora",
+        "<think>Final Answer: Eve?</think>Now I know.\n**Final Answer:** Cora",
+        "<think>Now I know.</think>\nFinal Answer: Cora",
+        "Thought: Now I know.\nAction: None\nFinal Answer: Cora",
+        "Thought: Now I know.\nAction: no tool is needed.\nAction Input:\nFinal Answer: Cora",
+    ],
+)
+def test_what_is_made_up_round_an_answer_is_left_away(text: str) -> None:
+    found = read(text)
+    assert (found.thought, (found.ending or "").strip(), found.calls) == ("Now I know.", "Cora", ())
+
+
+def test_a_tool_that_there_is_none_of_is_told_how_an_answer_is_given() -> None:
+    assert "write it behind `Final Answer:`" in str(read("Thought: So.\nAction: Finish[Cora]").refused)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<think>Final Answer: Eve", "I think that", "Observation: made up", "Action:", "Action Input: Ada"]
+)
 def test_neither_action_nor_answer_is_refused(text: str) -> None:
     assert read(text).refused
 
