@@ -172,6 +172,8 @@ def _throughput(ground: Ground, home: Path) -> Iterator[dict[str, Any]]:
                     if ended.ending != "answered":
                         raise RuntimeError(f"an agent ended with: {ended.failure}")
 
+            # The model's package loads at the first question, once in a process.
+            work(AGENTS)
             with ThreadPoolExecutor(AGENTS) as agents:
                 began, cpu = time.perf_counter(), time.process_time()
                 list(agents.map(work, range(AGENTS)))

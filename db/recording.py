@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from db.assignments import count_completed, finish, hold
 from db.database import Conflict, Missing
 from db.models import Draft, Edit, Question, Step, Trace, now
-from db.versions import draft_trace, find_step, find_trace, keep_edit, touch
+from db.versions import draft_trace, find_step, keep_edit, touch
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
     session.add(step)
     if trace.author_id is not None:
         hold(session, trace.question_id, trace.author_id)
-    _use_up_draft(session, trace_id)
+        _use_up_draft(session, trace_id)
     touch(trace)
     session.flush()
     return step
@@ -101,8 +101,7 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
 
 def complete_step(session: Session, step_id: UUID, observed: Observed) -> Step:
     """Write what the tool gave; a step is completed once."""
-    step = find_step(session, step_id)
-    trace = find_trace(session, step.trace_id)
+    step, trace = find_step(session, step_id)
     if trace.status != "draft":
         raise Conflict(f"this trace is {trace.status} already; the observation of step {step.position} came too late")
     if step.finished_at is not None or step.removed_at is not None:
@@ -134,7 +133,7 @@ def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Ste
 
 def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by: UUID) -> Step:
     """Replace the step's thought."""
-    step = find_step(session, step_id)
+    step, _ = find_step(session, step_id)
     trace = draft_trace(session, step.trace_id, seen, by)
     if thought != step.thought:
         keep_edit(session, step, "thought", {"thought": step.thought}, by)
@@ -148,7 +147,7 @@ def rate(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -
     """Rate the step's observation from 1 to 5."""
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
-    step = find_step(session, step_id)
+    step, _ = find_step(session, step_id)
     touch(draft_trace(session, step.trace_id, seen, by))
     if step.rating is not None:
         keep_edit(session, step, "rating", {"rating": step.rating}, by)
@@ -232,7 +231,7 @@ def _last_position(session: Session, trace_id: UUID) -> int:
 
 
 def _last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Step:
-    step = find_step(session, step_id)
+    step, _ = find_step(session, step_id)
     trace = draft_trace(session, step.trace_id, seen, by)
     if step.removed_at is not None or step.position != _last_position(session, trace.id):
         raise Conflict(f"step {step.position} has later steps that rest on it; fork from it to run it again")

@@ -75,7 +75,7 @@ def tell(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
 
 def seen_version(session: Session, trace_id: UUID) -> int:
     """The trace's version after what this transaction has done to it."""
-    return session.get_one(Trace, trace_id).version
+    return session.execute(select(Trace.version).where(Trace.id == trace_id)).scalar_one()
 
 
 def fork_run(session: Session, trace_id: UUID, position: int, run: Run) -> Trace:
@@ -125,7 +125,7 @@ def rate_run(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
     """Rate the observation of a step of a run's trace from 1 to 5, whether or not it is at work."""
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
-    step = find_step(session, step_id)
+    step, _ = find_step(session, step_id)
     if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:
         raise Conflict("this trace is a person's; its author rates it")
     if step.rating is not None:

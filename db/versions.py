@@ -19,13 +19,13 @@ def find_trace(session: Session, trace_id: UUID) -> Trace:
     return trace
 
 
-def find_step(session: Session, step_id: UUID) -> Step:
-    """The step, its trace locked: the lock is always the trace's, so that no two wait for each other in a ring."""
+def find_step(session: Session, step_id: UUID) -> tuple[Step, Trace]:
+    """The step and its trace, locked: the lock is always the trace's, so that no two wait for each other in a ring."""
     trace_id = session.scalar(select(Step.trace_id).where(Step.id == step_id))
     if trace_id is None:
         raise Missing(f"there is no step {step_id} here; look at the newer state")
-    find_trace(session, trace_id)
-    return session.get_one(Step, step_id, populate_existing=True)
+    trace = find_trace(session, trace_id)
+    return session.get_one(Step, step_id, populate_existing=True), trace
 
 
 def draft_trace(session: Session, trace_id: UUID, seen: int, by: UUID | None = None) -> Trace:
