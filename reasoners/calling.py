@@ -12,6 +12,8 @@ from tools.parameter import Parameter
 from tools.tool import Tool
 
 _LONGEST = 200
+LONGEST_CALL = 6_000
+"""Characters of a call's arguments; longer ones leave too little room in the prompts that follow."""
 _PLACEHOLDERS = {"text": "...", "number": 1, "whole number": 1, "yes/no": True, "list": ["..."], "json": {}}
 
 
@@ -106,6 +108,8 @@ def _checked(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
                 found[name] = _value(known[name], value)
             except ValueError as bad:
                 wrong.append(f"{name}: {bad}")
+    if not wrong and (long := len(json.dumps(found, ensure_ascii=False))) > LONGEST_CALL:
+        wrong.append(f"its arguments take {long:,} characters, and there is room for {LONGEST_CALL:,}")
     if wrong:
         raise NoCall(f"{tool.name} cannot be run: {'; '.join(wrong)}. {usage(tool)}")
     return found

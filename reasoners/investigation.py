@@ -1,5 +1,6 @@
 """Thought, action and observation, again and again, until the model gives an answer."""
 
+import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
@@ -20,8 +21,9 @@ from tools.chat_errors import ChatCut, ChatEmpty, ChatRejected
 from tools.tool import Outcome
 from tools.usage import Usage
 
-_NO_CALLS = "refuses tools"
-"""Learnt of a server that refused a request with tools and took one without."""
+_NO_CALLS, _NO_STOP = "refuses tools", "refuses stop sequences"
+"""Learnt of a server that named them when it refused a request, and that took one without."""
+_TOOLS_NAMED, _STOP_NAMED = re.compile(r"\b(?:tool|function)", re.IGNORECASE), re.compile(r"\bstop\b", re.IGNORECASE)
 _FIRST = f"Only the first {MOST_CALLS} calls of a reply are run;"
 _AGAIN = "Read what they returned, then make those that are still needed."
 
@@ -79,23 +81,35 @@ class Investigation:
                 self._trail.add(refused, (yield refused))
 
     def _decided(self, now: Stage) -> Generator[Saying, None, tuple[Decision, Usage]]:
-        form = self._prompting.form
         try:
             reply = yield from self._asked(now)
         except (ChatCut, ChatEmpty) as broken:
             return Decision("", refused=str(broken)), broken.usage or Usage()
-        except ChatRejected:
-            if self._setup.form != "auto" or form.name == ReAct.name:
-                raise
-            self._prompting = Prompting(ReAct(), self._task, self._setup)
-            reply = yield from self._asked(now)
-            self._chat.learnt.add(_NO_CALLS)
         return self._prompting.form.read(reply, self._task.question, now.tools), reply.usage
 
     def _asked(self, now: Stage) -> Generator[Saying, None, Reply]:
-        form = self._prompting.form
-        tools = form.offers(now.tools)
-        return (yield from asked(self._chat, self._messages(now), form.stop, tools, stream=self._stream))
+        """The reply, asked for without what the server refuses."""
+        learnt: set[str] = set()
+        while True:
+            form = self._prompting.form
+            stop = () if _NO_STOP in learnt | self._chat.learnt else form.stop
+            tools = form.offers(now.tools)
+            try:
+                reply = yield from asked(self._chat, self._messages(now), stop, tools, stream=self._stream)
+            except ChatRejected as refused:
+                learnt |= self._without(refused, stop)
+            else:
+                self._chat.learnt.update(learnt)
+                return reply
+
+    def _without(self, refused: ChatRejected, stop: Sequence[str]) -> set[str]:
+        """Leave out what the server may have meant, and give what it has named; the refusal where that is nothing."""
+        if self._setup.form == "auto" and self._prompting.form.name != ReAct.name:
+            self._prompting = Prompting(ReAct(), self._task, self._setup)
+            return {_NO_CALLS} if _TOOLS_NAMED.search(str(refused)) else set()
+        if stop and _STOP_NAMED.search(str(refused)):
+            return {_NO_STOP}
+        raise refused
 
     def _stage(self) -> Stage:
         return stage(self._setup.pipeline, self._task.tools, self._trail.steps)

@@ -46,7 +46,7 @@ class Writer:
         details: dict[str, Any] = {"style": self.setup.response}
         if "model" in self.setup.asked_sources:
             # Asked apart from the steps, so that what it remembers is a source of its own.
-            own, took, failure = self._own_answer()
+            own, took, failure = yield from self._own_answer()
             answers, usage = replace(answers, answer_model=own), usage + took
             details |= {"own_answer_failed": failure} if failure else {}
         known = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
@@ -69,9 +69,10 @@ class Writer:
             usage, details = usage + took, details | written
         return Conclusion(answers, usage.to_json(), details)
 
-    def _own_answer(self) -> tuple[str | None, Usage, str | None]:
+    def _own_answer(self) -> Generator[Saying, None, tuple[str | None, Usage, str | None]]:
+        message = Message("user", prompt("own_answer", question=self.task.question))
         try:
-            reply = self.chat.ask([Message("user", prompt("own_answer", question=self.task.question))])
+            reply = yield from asked(self.chat, [message], stream=False)
         except ChatError as failed:
             return None, failed.usage or Usage(), str(failed)
         said = apart(reply.text)[1]

@@ -242,6 +242,6 @@ def _arguments(written: Any) -> dict[str, Any] | str:
     text = str(written or "")
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return found if isinstance(found, dict) else text

@@ -1,5 +1,6 @@
 """How names are compared, and how texts are cut into words and written for the indexes."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 import tantivy
 
 ANALYZER = "folded"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def key(name: str) -> str:
@@ -18,6 +20,14 @@ def key(name: str) -> str:
 def encodable(text: str) -> str:
     """The text with a question mark for every half of a surrogate pair, which a command line may hand over."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable(text: str) -> str:
+    """The text with the sign for what is no character instead of NUL and halves of surrogate pairs.
+
+    No database keeps them.
+    """
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def analyzer() -> tantivy.TextAnalyzer:

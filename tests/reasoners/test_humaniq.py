@@ -77,6 +77,12 @@ BROKEN: dict[str, tuple[Reply, str]] = {
     ),
     "a missing argument": (Says("Hm.", calls=[("read", {"title": "Ada"})]), "question is missing"),
     "a wrong kind of argument": (Says("Hm.", calls=[("wikisearch", {"query": ["Ada"]})]), 'query: ["Ada"] is no text'),
+    "JSON that is nested too deep": (Says("Hm.", calls=[("wikisearch", "[" * 5_000)], piece=5_000), "no valid JSON"),
+    "endless arguments": (
+        Says("Hm.", calls=[("wikisearch", {"query": "and then " * 5_000})], piece=50_000),
+        "its arguments take 45,013 characters",
+    ),
+    "thoughts between marks and no word": (Says("<think>Final Answer: Eve</think>"), "no action and no answer"),
     "neither call nor answer": (Says("I should search for Ada first."), "no action and no answer"),
     "an empty message": (Says(""), "replied with an empty message"),
     "endless thoughts": (Says("and then " * 300, reason="length"), "too long"),
@@ -111,6 +117,17 @@ def test_a_model_that_only_breaks_is_given_up_in_one_sentence(context: Context, 
     assert why in str(asked.ended.failure)
     assert len(asked.steps) == len(asked.requests) == IN_A_ROW
     assert all(step.error for step in asked.steps)
+
+
+@pytest.mark.parametrize("form", ["chat", "text"])
+def test_what_no_database_keeps_is_written_with_a_sign_in_its_place(context: Context, form: str) -> None:
+    call = Says("I look\x00.", calls=[("wikisearch", {"query": "Ada \ud800 Reed\x00"})])
+    if form == "text":
+        call = Says("I look\x00.\nAction: wikisearch\nAction Input: Ada \ud800 Reed\x00")
+    asked = ask(context, [call, Says("Final Answer: Ada\x00")], HumanIQ(replace(ALONE, form=form)))
+    (step,) = asked.steps
+    assert (step.thought, step.arguments) == ("I look\ufffd.", {"query": "Ada \ufffd Reed\ufffd"})
+    assert asked.answer == "Ada\ufffd"
 
 
 def test_a_model_that_breaks_now_and_then_is_given_up_too(context: Context) -> None:
@@ -209,6 +226,35 @@ def test_a_server_that_refuses_tools_is_asked_in_text_from_then_on(town: Town) -
     assert [bool(request.tools) for request in asked.requests] == [True] + [False] * len(text)
     chat_only = ask(town.context, [Fails(400, "no tools")], HumanIQ(replace(ALONE, form="chat")))
     assert (chat_only.ended.ending, len(chat_only.requests)) == ("failed", 1)
+
+
+@pytest.mark.parametrize("form", ["auto", "text"])
+def test_a_server_that_refuses_stop_sequences_is_asked_without_them_from_then_on(town: Town, form: str) -> None:
+    record = town.gold[0]
+    text = as_text(record)
+    taken: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        if request.tools:
+            return Fails(400, "no")
+        if "stop" in request.body:
+            return Fails(400, "Unsupported parameter: 'stop' is not supported with this model.")
+        taken.append(request)
+        return text[len(taken) - 1]
+
+    asked = ask(town.context, script, HumanIQ(replace(ALONE, form=form)), question=record.question.text)
+    assert (asked.ended.ending, asked.ended.failure) == ("answered", None)
+    assert kept(asked.steps) == kept(record.steps)
+    refused = 1 if form == "text" else 2
+    assert len(asked.requests) == refused + len(taken) == refused + len(text)
+
+
+def test_a_request_that_is_refused_for_another_reason_teaches_nothing_of_tools(context: Context) -> None:
+    with ModelServer(lambda request: Fails(400, "too long") if request.tools else ENDS) as server:
+        agent = HumanIQ(ALONE, chat=server.chat())
+        for _ in range(2):
+            assert run(agent, Task("Who?", context, list(TOOLS.values())), InMemory()).ending == "answered"
+        assert [bool(request.tools) for request in server.requests] == [True, False] * 2
 
 
 @pytest.mark.parametrize("form", ["chat", "text"])
