@@ -38,7 +38,7 @@ class Wiki:
         """The answer of api.php to these parameters."""
         self.asked.append(asked)
         if self.ill:
-            return {"error": {"code": "internal_api_error", "info": "The wiki is ill."}}
+            return {"error": {"code": "readapidenied", "info": "The wiki is ill."}}
         match asked["action"], asked.get("list"):
             case "wbgetentities", _:
                 return self._entities(asked)

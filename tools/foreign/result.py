@@ -6,7 +6,6 @@ only where there is something of it.
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +15,9 @@ from pydantic_core import to_jsonable_python
 from tools.limits import Limits
 from tools.tool import Observation
 from tools.tool_error import ToolError
+from worlds.spelling import storable
 
 Json = dict[str, Any]
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")
-"""Characters that no database keeps."""
 _DEEPEST = 60
 
 
@@ -75,7 +73,7 @@ def plain(value: Any, secrets: Sequence[str] = (), depth: int = 0) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, "…")
-        return _UNKEPT.sub("\ufffd", value)
+        return storable(value)
     if isinstance(value, dict):
         return {plain(key, secrets): plain(inner, secrets, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):

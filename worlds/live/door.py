@@ -1,5 +1,6 @@
 """The one door through which live sources are asked: recorded answers first, then the host, politely and bounded."""
 
+import json
 import math
 import random
 import time
@@ -8,7 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urljoin, urlsplit
+from html import escape
+from urllib.parse import quote, quote_plus, urljoin, urlsplit
 
 from worlds.live.access import Access, Policy
 from worlds.live.answers import Answers
@@ -23,6 +25,7 @@ _MOST_REDIRECTS = 5
 _FIRST_WAIT = 0.5
 _KEPT_OF_FAILURE = 10_000
 _SHORTEST_KEY = 8
+_OF_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"
 _ADVICE = {
     401: "; it wants a key: check the headers in world.toml and the variables that they name",
     403: "; it lets this program not in: check the contact, and the headers in world.toml",
@@ -55,7 +58,7 @@ class Door:
         self._access = access
         self._turns = Turns()
         words = {word for _, value in policy.headers for word in (value, *value.split()) if len(word) >= _SHORTEST_KEY}
-        self._secrets = sorted(words, key=len, reverse=True)
+        self._secrets = sorted({form for word in words for form in _spellings(word)}, key=len, reverse=True)
 
     def send(self, request: Request) -> Answer:
         """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
@@ -143,7 +146,14 @@ class Door:
         raise NoAnswer(f"{host_of(request.url)} redirects more than {_MOST_REDIRECTS} times; check its address.")
 
     def _onward(self, url: str, place: str) -> str:
-        onward = urljoin(url, place)
+        try:
+            # Bytes beyond ASCII travel as browsers send them.
+            onward = urljoin(url, quote(place.encode("latin-1"), safe=_OF_ADDRESSES))
+            host_of(onward)
+        except ValueError as wrong:
+            raise NoAnswer(
+                f"{host_of(url)} redirects to what is no address; check its address in world.toml."
+            ) from wrong
         if url.startswith("https:") and not onward.startswith("https:"):
             raise SourceUnavailable(
                 f"{host_of(url)} leads from https to an open connection, on which anybody could read along; "
@@ -196,6 +206,20 @@ class Door:
             )
         request.check(answer)
         return answer
+
+
+def _spellings(word: str) -> set[str]:
+    """A word as answers may hold it: as it is, and escaped as JSON (PHP's too), mark-up and addresses are."""
+    in_json = json.dumps(word)[1:-1]
+    return {
+        word,
+        in_json,
+        in_json.replace("/", "\\/"),
+        escape(word),
+        quote(word),
+        quote(word, safe=""),
+        quote_plus(word),
+    }
 
 
 def _later(seconds: float) -> str:

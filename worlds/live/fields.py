@@ -12,6 +12,8 @@ _IRI_BEGINNING = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _LANGUAGE = re.compile(r"[a-z]{2,12}(-[a-z0-9]{2,8})*")
 _PREFIX = re.compile(r"[A-Za-z](?:[\w.-]*[\w-])?")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
+_OURS = frozenset({"host", "user-agent", "accept-encoding", "content-length", "transfer-encoding", "connection"})
+"""Headers that are Showhow's to write."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -95,6 +97,8 @@ def address(value: Any) -> str:
         raise ValueError(
             "must be an address without ?, # and @; keys go into headers, which name an environment variable"
         )
+    if not str(value).isascii():
+        raise ValueError("must be an address in plain characters, as a browser copies it: xn--... and %C3%BC for a ü")
     return str(value)
 
 
@@ -147,6 +151,8 @@ def headers(value: Any) -> dict[str, str]:
     for name, variable in value.items():
         if not _HEADER.fullmatch(name):
             raise ValueError(f"holds {name!r}, which cannot be a header")
+        if name.lower() in _OURS:
+            raise ValueError(f"must leave {name} away, which Showhow writes itself")
         if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
             # What stands there is not shown: somebody may have put the key itself there.
             raise ValueError(

@@ -2,11 +2,11 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from worlds.importers.jsonl import split
 from worlds.live.door import Door
 from worlds.live.search_words import names_of, relaxations, words_of
+from worlds.live.wiki_answers import Parsed, Rendered
 from worlds.live.wiki_api import LONGEST_TITLE, Found, Properties, WikiApi
 from worlds.live.wiki_page import Choice, WikiPage, read_page
 from worlds.source import Ambiguous, Article, Hit, NotFound
@@ -61,16 +61,15 @@ class MediaWikiText:
             near = ", ".join(repr(hit.title) for hit in self.search(title, 3))
             advice = f"; the nearest are {near}" if near else ""
             raise NotFound(f"There is no article titled {_cut(title, LONGEST_TITLE)!r}{advice}.")
-        found = str(parsed["title"])
-        page = read_page(str(parsed["text"]), self._language)
-        told: Mapping[str, Any] = parsed.get("properties") or {}
+        found, told = parsed.title, parsed.properties
+        page = read_page(parsed.text, self._language)
         # What no extension works out while a page is rendered, only the table of properties knows.
         known = self._api.properties([found]).get(found) if "wikibase_item" not in told else None
         lists_names = page.lists_names or "disambiguation" in told or bool(known and known.choices)
         item = known.item if known else told.get("wikibase_item")
         if lists_names and page.choices:
             raise Ambiguous(found, self._choices(page))
-        redirected = next((str(step["from"]) for step in parsed.get("redirects", [])), None)
+        redirected = next((step.start for step in parsed.redirects), None)
         return Article(found, page.sentences, item, page.sections, redirected=redirected)
 
     def item_of(self, title: str) -> str | None:
@@ -82,10 +81,10 @@ class MediaWikiText:
                 return self._article(title).entity
             return page.item
 
-    def _parsed(self, title: str) -> dict[str, Any] | None:
+    def _parsed(self, title: str) -> Parsed | None:
         if not title or len(title.encode()) > LONGEST_TITLE:
             return None
-        found = self._api.ask(
+        return self._api.ask(
             {
                 "action": "parse",
                 "page": title,
@@ -94,12 +93,11 @@ class MediaWikiText:
                 "disableeditsection": 1,
                 "disablelimitreport": 1,
                 "disabletoc": 1,
-            }
-        )
-        parsed: dict[str, Any] | None = found.get("parse")
-        return parsed
+            },
+            Rendered,
+        ).parse
 
-    def _parsed_nearest(self, title: str) -> dict[str, Any] | None:
+    def _parsed_nearest(self, title: str) -> Parsed | None:
         """The page whose title differs in case only."""
         spelled = " ".join(title.replace("_", " ").split())
         if not words_of(spelled) or len(spelled.encode()) > LONGEST_TITLE:

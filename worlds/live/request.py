@@ -59,7 +59,7 @@ def whole_json(answer: Answer) -> None:
     """NoAnswer for what is no complete JSON."""
     try:
         json.loads(answer.body)
-    except ValueError as broken:
+    except (ValueError, RecursionError) as broken:
         raise NoAnswer(
             f"{host_of(answer.url)} answered with JSON that is cut off or broken; "
             "ask for less, or try again in a minute."

@@ -12,7 +12,8 @@ def retry_after(told: str | None) -> float | None:
         return float(told)
     try:
         moment = parsedate_to_datetime(told)
-    except ValueError:
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):
+        # No date, or one beyond all calendars.
         return None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

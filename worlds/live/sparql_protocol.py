@@ -1,16 +1,19 @@
 """Asking a SPARQL endpoint: SPARQLWrapper makes the request, the door sends it, the answer becomes a table."""
 
 import urllib.request
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from SPARQLWrapper import GET, JSON, POST, POSTDIRECTLY, URLENCODED, SPARQLWrapper
 
 from worlds.live.door import Door
 from worlds.live.endpoint import Endpoint
-from worlds.live.request import AGAIN, Answer, BadStatus, Request, host_of
+from worlds.live.request import AGAIN, Answer, BadStatus, NoAnswer, Request, host_of
 from worlds.live.sparql_failure import explain
 from worlds.live.sparql_results import read_table
 from worlds.live.sparql_rewrite import Prepared, prepare
+from worlds.live.sparql_tokens import read_query
 from worlds.source import Table
 
 _LONGEST_ADDRESS = 4000
@@ -31,13 +34,17 @@ class SparqlProtocol:
 
     def select(self, sparql: str) -> Table:
         """The result of a query of our own; QueryRefused, SourceTimeout and SourceUnavailable say what went wrong."""
-        # Rows of our own queries are bounded where they are written.
-        return self.ask(prepare(sparql, replace(self.endpoint, rows=1_000_000)))
+        # Rows of our own queries are bounded where they are written, and their columns are counted on.
+        query = prepare(sparql, replace(self.endpoint, rows=1_000_000))
+        return self._answered(query, partial(self._check, query, read_query(sparql).columns))
 
     def ask(self, query: Prepared) -> Table:
         """The result of a prepared query, IRIs as they are, cut at its limit."""
+        return self._answered(query, partial(self._check, query, ()))
+
+    def _answered(self, query: Prepared, check: Callable[[Answer], None]) -> Table:
         try:
-            answer = self._door.send(self._request(query))
+            answer = self._door.send(self._request(query, check))
         except BadStatus as failed:
             raise explain(failed.status, failed.body, self.host, query) from failed
         table = read_table(answer.body, self.host)
@@ -49,13 +56,13 @@ class SparqlProtocol:
             return replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
         return table
 
-    def _request(self, query: Prepared) -> Request:
+    def _request(self, query: Prepared, check: Callable[[Answer], None]) -> Request:
         made = self._made(query, self.endpoint.method)
         if len(made.full_url) > _LONGEST_ADDRESS and made.data is None:
             made = self._made(query, "POST form")
         headers = {name: value for name, value in made.header_items() if name.lower() in {"accept", "content-type"}}
         content = made.data if isinstance(made.data, bytes) else b""
-        return Request(made.full_url, made.get_method(), headers, content, _TYPES, self._check, _AGAIN)
+        return Request(made.full_url, made.get_method(), headers, content, _TYPES, check, _AGAIN)
 
     def _made(self, query: Prepared, method: str) -> urllib.request.Request:
         wrapper = _Wrapper(self.endpoint.url)
@@ -70,8 +77,13 @@ class SparqlProtocol:
         wrapper.queryString, wrapper.queryType = query.text, query.form
         return wrapper.request()
 
-    def _check(self, answer: Answer) -> None:
-        read_table(answer.body, self.host)
+    def _check(self, query: Prepared, columns: Sequence[str], answer: Answer) -> None:
+        table = read_table(answer.body, self.host)
+        if (table.boolean is None) != (query.form == "SELECT") or (columns and table.columns != tuple(columns)):
+            raise NoAnswer(
+                f"{self.host} answered something other than it was asked; check the graph's url in the world's "
+                "description."
+            )
 
 
 class _Wrapper(SPARQLWrapper):

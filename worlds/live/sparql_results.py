@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from worlds.source import Cell, SourceUnavailable, Table
+from worlds.spelling import storable
 
 _STRING = "http://www.w3.org/2001/XMLSchema#string"
 _LANGUAGE_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
@@ -18,9 +19,9 @@ def read_table(body: bytes, host: str) -> Table:
     """
     found = _json(body, host)
     try:
-        if "boolean" in found:
-            return Table(boolean=bool(found["boolean"]))
-        columns = tuple(map(str, found["head"].get("vars") or ()))
+        if isinstance(found.get("boolean"), bool):
+            return Table(boolean=found["boolean"])
+        columns = _columns(found["head"])
         bindings = found["results"]["bindings"]
         if columns == (_VIRTUOSO_ASK,):
             # No is an empty result, or a row that says 0.
@@ -34,9 +35,21 @@ def read_table(body: bytes, host: str) -> Table:
     return Table(columns, rows)
 
 
+def _columns(head: dict[str, Any]) -> tuple[str, ...]:
+    named = head.get("vars") or []
+    if not isinstance(named, list):
+        raise TypeError("the columns are no list")
+    return tuple(map(str, named))
+
+
 def _json(body: bytes, host: str) -> dict[str, Any]:
     try:
         found = json.loads(body)
+    except RecursionError as deep:
+        raise SourceUnavailable(
+            f"{host} answered in JSON nested deeper than any result of a query; "
+            "check the graph's url in the world's description."
+        ) from deep
     except ValueError as broken:
         # A server that gives up in the middle of an answer has long said 200.
         if body.lstrip()[:1] == b"{":
@@ -61,7 +74,7 @@ def _begin(body: bytes) -> str:
 def _cell(value: dict[str, Any] | None) -> Cell | None:
     if value is None:
         return None
-    text = str(value["value"])
+    text = storable(str(value["value"]))
     match value["type"]:
         case "uri":
             # Virtuoso gives blank nodes as IRIs of a scheme of its own.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
 from worlds.source import QueryRefused
 
@@ -59,6 +60,14 @@ class QueryText:
             return None
         last = next((n for n, t in enumerate(self.tokens) if n > first and t.text == "}" and t.depth == 0), None)
         return None if last is None else (first, last)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that a SELECT names; () of one that takes all there are."""
+        first = next(n for n, token in enumerate(self.tokens) if token.says(self.form.casefold()))
+        head = list(takewhile(lambda token: token.text != "{", self.tokens[first:]))
+        named = (t for before, t in pairwise(head) if t.depth == 0 or (t.depth == 1 and before.says("as")))
+        return tuple(token.text[1:] for token in named if token.kind == "variable")
 
 
 def read_query(sparql: str) -> QueryText:

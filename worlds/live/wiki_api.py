@@ -1,29 +1,21 @@
 """The api.php of a MediaWiki: searching by wikipedia-api, and what that lacks, all through the door."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import unescape
-from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import wikipediaapi
 
 from worlds.live.door import Door
-from worlds.live.request import Answer, Busy, NoAnswer, Request, host_of, whole_json
+from worlds.live.request import Request
+from worlds.live.wiki_answers import Extensions, Matches, Page, Pages, Wanted, plain, read_said, saying
 
 LONGEST_TITLE = 255
 """In bytes; no wiki has a longer one."""
 _MOST_EXTRACTS = 20
 """Titles in one request: with the beginnings of their texts the api takes no more, and 50 without."""
-_NO_SUCH_PAGE = frozenset({"missingtitle", "invalidtitle", "pagecannotexist", "nosuchpageid", "nosuchrevid"})
-"""Errors that are an answer: there is no such page."""
-_BUSY = re.compile(r"maxlag|ratelimited|readonly|.*too-busy.*|internal_api_error.*")
-_TAG = re.compile(r"<[^>]*>")
-_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|\[\[|\]\]")
-_EMPHASIS = re.compile(r"'{2,5}")
 _CODE = re.compile(r"\{\{|\}\}|\{\||\|\}|\|-|\|\||^#?redirect\b|(?:class|style|span|scope)=|<ref", re.IGNORECASE)
 _LISTS = re.compile(r"\b(?:may|can|could) (?:also )?(?:refer to|mean|stand for)[^.]*:?$|\bname of:?$", re.IGNORECASE)
 _ILLEGAL = re.compile(r"[#<>\[\]|{}\x00-\x1f\x7f]")
@@ -60,12 +52,10 @@ class WikiApi:
             user_agent="Showhow", language=language, max_retries=0, transport=_Through(url, door)
         )
 
-    def ask(self, parameters: Mapping[str, str | int]) -> dict[str, Any]:
+    def ask(self, parameters: Mapping[str, str | int], wanted: type[Wanted]) -> Wanted:
         """What the api says; errors other than of a missing page are a SourceError."""
         asked = urlencode({**parameters, "format": "json", "formatversion": 2})
-        answer = self._door.send(Request(f"{self._url}?{asked}", check=checked))
-        found: dict[str, Any] = json.loads(answer.body)
-        return found
+        return read_said(self._door.send(Request(f"{self._url}?{asked}", check=saying(wanted))), wanted)
 
     def search(self, words: str, what: str, limit: int) -> list[Found]:
         """The wiki's own search; `what` is title, text or nearmatch (the page of exactly that name, case aside)."""
@@ -95,10 +85,11 @@ class WikiApi:
                 "explaintext": 1,
                 "exsentences": 2,
                 "exlimit": _MOST_EXTRACTS,
-            }
-        ).get("query", {})
-        led_to = {step["from"]: step["to"] for kind in ("normalized", "redirects") for step in found.get(kind, [])}
-        pages = {page["title"]: page for page in found.get("pages", []) if "pageid" in page}
+            },
+            Pages,
+        ).query
+        led_to = {step.start: step.to for step in (*found.normalized, *found.redirects)}
+        pages = {page.title: page for page in found.pages if page.pageid is not None}
         known = {}
         for title in titles:
             end = title
@@ -110,12 +101,12 @@ class WikiApi:
 
     def has_title_search(self) -> bool:
         """Whether titles can be searched on their own; where CirrusSearch works they cannot, and need not be."""
-        found = self.ask({"action": "query", "meta": "siteinfo", "siprop": "extensions"})
-        return all(each.get("name") != "CirrusSearch" for each in found.get("query", {}).get("extensions", []))
+        found = self.ask({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, Extensions)
+        return all(each.name != "CirrusSearch" for each in found.query.extensions)
 
 
 class _Through(httpx.BaseTransport):
-    """Sends what wikipedia-api asks of its Wikipedia through the door, to the api.php that is meant."""
+    """Sends what wikipedia-api searches for in its Wikipedia through the door, to the api.php that is meant."""
 
     def __init__(self, url: str, door: Door) -> None:
         self._url = url
@@ -123,31 +114,8 @@ class _Through(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         asked = request.url.query.decode("ascii")
-        answer = self._door.send(Request(f"{self._url}?{asked}", check=checked))
+        answer = self._door.send(Request(f"{self._url}?{asked}", check=saying(Matches)))
         return httpx.Response(answer.status, headers={"content-type": answer.content_type}, content=answer.body)
-
-
-def checked(answer: Answer) -> None:
-    """NoAnswer for an error that the api tells under a good status, Busy where asking again may help."""
-    whole_json(answer)
-    found = json.loads(answer.body)
-    if not isinstance(found, dict):
-        raise NoAnswer(
-            f"{host_of(answer.url)} answered with JSON that no MediaWiki writes; check the address of its api."
-        )
-    error = found.get("error")
-    if error is None or error.get("code") in _NO_SUCH_PAGE:
-        return
-    code, said = str(error.get("code")), plain(str(error.get("info")))
-    if _BUSY.fullmatch(code):
-        raise Busy(f"{host_of(answer.url)} is busy ({said[:200]}).")
-    raise NoAnswer(f"{host_of(answer.url)} refused ({code}): {said[:300]}")
-
-
-def plain(markup: str) -> str:
-    """A snippet or message of the api without tags, entities and what little of a wiki's markup has a meaning."""
-    text = unescape(_TAG.sub("", markup))
-    return " ".join(_EMPHASIS.sub("", _LINK.sub(r"\1", text)).split()).lstrip("*#:; ")
 
 
 def _possible(title: str) -> bool:
@@ -160,13 +128,13 @@ def _snippet(markup: str) -> str:
     return "" if _CODE.search(text) else text
 
 
-def _properties(page: Mapping[str, Any]) -> Properties:
-    told = page.get("pageprops", {})
-    extract = " ".join(page.get("extract", "").split())
+def _properties(page: Page) -> Properties:
+    told = page.pageprops
+    extract = " ".join(page.extract.split())
     return Properties(
-        page["title"],
+        page.title,
         told.get("wikibase_item"),
-        page.get("description") or told.get("wikibase-shortdesc") or None,
+        page.description or told.get("wikibase-shortdesc") or None,
         extract or None,
-        "disambiguation" in told or page["title"].endswith("(disambiguation)") or bool(_LISTS.search(extract)),
+        "disambiguation" in told or page.title.endswith("(disambiguation)") or bool(_LISTS.search(extract)),
     )

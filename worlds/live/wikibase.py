@@ -1,8 +1,6 @@
 """The wiki behind a graph, asked through its api.php for names and labels; what Wikidata does faster than its graph."""
 
-import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from worlds import terms
@@ -10,7 +8,8 @@ from worlds.live.door import Door
 from worlds.live.endpoint import Endpoint
 from worlds.live.entities import parts_of
 from worlds.live.ids import Ids
-from worlds.live.request import Answer, NoAnswer, Request, host_of
+from worlds.live.request import Request
+from worlds.live.wiki_answers import Entities, Facts, Items, Matches, Wanted, read_said, saying
 from worlds.source import Entity
 
 _AT_ONCE = 50
@@ -34,68 +33,54 @@ class Wikibase:
         found: dict[str, Entity] = {}
         for part in parts_of(list(asked), _AT_ONCE):
             told = self._ask(
+                Entities,
                 action="wbgetentities",
                 ids="|".join(part),
                 props="labels|aliases|descriptions|sitelinks/urls",
                 languages=f"{self._language}|mul",
                 languagefallback="1",
             )
-            for entity, facts in told.get("entities", {}).items():
+            for entity, facts in told.entities.items():
                 # What was merged into another item comes with that one's facts, and stays what was asked for.
-                meant = (facts.get("redirects") or {}).get("from", entity)
-                if meant in asked and "missing" not in facts:
+                meant = facts.redirects.start if facts.redirects else entity
+                if meant in asked and facts.missing is None:
                     found[asked[meant]] = self._entity(meant, facts)
         return found
 
     def find(self, name: str, k: int) -> list[str]:
         """At most k IRIs of items called so, best first: by the beginnings of names, else by words."""
         language = self._language
-        told = self._ask(
-            action="wbsearchentities", search=name, language=language, uselang=language, type="item", limit=str(k)
+        items = self._ask(
+            Items,
+            action="wbsearchentities",
+            search=name,
+            language=language,
+            uselang=language,
+            type="item",
+            limit=str(k),
         )
-        ids = [str(hit["id"]) for hit in told.get("search", [])]
+        ids = [hit.id for hit in items.search]
         if not ids:
-            told = self._ask(action="query", list="search", srsearch=name, srlimit=str(k), srprop="")
-            ids = [str(hit["title"]).rpartition(":")[2] for hit in told.get("query", {}).get("search", [])]
+            told = self._ask(Matches, action="query", list="search", srsearch=name, srlimit=str(k), srprop="")
+            ids = [hit.title.rpartition(":")[2] for hit in told.query.search]
         return [iri for one in ids if (iri := self._ids.iri_of(one))][:k]
 
-    def _entity(self, entity: str, facts: dict[str, Any]) -> Entity:
-        label = self._text(facts.get("labels")) or entity
-        listed = facts.get("aliases") or {}
-        aliases = [str(one["value"]) for language in (self._language, "mul") for one in listed.get(language, [])]
+    def _entity(self, entity: str, facts: Facts) -> Entity:
+        labels = {language: text.value for language, text in facts.labels.items()}
+        descriptions = {language: text.value for language, text in facts.descriptions.items()}
+        label = self._text(labels) or entity
+        aliases = [one.value for language in (self._language, "mul") for one in facts.aliases.get(language, [])]
         own = [name for name in dict.fromkeys(aliases) if name != label]
-        return Entity(
-            entity, label, self._text(facts.get("descriptions")), tuple(own[:_MOST_ALIASES]), self._title(facts)
-        )
+        return Entity(entity, label, self._text(descriptions), tuple(own[:_MOST_ALIASES]), self._title(facts))
 
-    def _text(self, texts: Any) -> str | None:
-        # A wiki writes an empty object as an empty list.
-        known = texts if isinstance(texts, dict) else {}
-        chosen = known.get(self._language) or known.get("mul") or next(iter(known.values()), None)
-        return str(chosen["value"]) if chosen else None
+    def _text(self, texts: Mapping[str, str]) -> str | None:
+        return texts.get(self._language) or texts.get("mul") or next(iter(texts.values()), None)
 
-    def _title(self, facts: dict[str, Any]) -> str | None:
-        links = facts.get("sitelinks")
-        addresses = [str(link.get("url", "")) for link in links.values()] if isinstance(links, dict) else []
-        own = (address for address in sorted(addresses) if address.startswith(self._articles))
-        return next((title for address in own if (title := terms.title_of_page(address))), None)
+    def _title(self, facts: Facts) -> str | None:
+        own = (link.url for link in sorted(facts.sitelinks.values(), key=lambda link: link.url))
+        pages = (address for address in own if address.startswith(self._articles))
+        return next((title for page in pages if (title := terms.title_of_page(page))), None)
 
-    def _ask(self, **parameters: str) -> dict[str, Any]:
+    def _ask(self, wanted: type[Wanted], **parameters: str) -> Wanted:
         asked = urlencode({**parameters, "format": "json", "formatversion": "2"})
-        answer = self._door.send(Request(f"{self._api}?{asked}", check=_without_error))
-        found: dict[str, Any] = json.loads(answer.body)
-        return found
-
-
-def _without_error(answer: Answer) -> None:
-    """NoAnswer for an error, which wikis tell under status 200."""
-    host = host_of(answer.url)
-    try:
-        told = json.loads(answer.body)
-    except ValueError as broken:
-        raise NoAnswer(f"{host} answered with JSON that is cut off or broken; try again in a minute.") from broken
-    if not isinstance(told, dict):
-        raise NoAnswer(f"{host} answered with JSON that is no answer of a wiki; check the graph's api in world.toml.")
-    if "error" in told:
-        error = told["error"] if isinstance(told["error"], dict) else {}
-        raise NoAnswer(f"{host} did not answer: {error.get('info') or error.get('code') or told['error']}.")
+        return read_said(self._door.send(Request(f"{self._api}?{asked}", check=saying(wanted))), wanted)

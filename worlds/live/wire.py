@@ -141,7 +141,7 @@ def exchange(request: Request, headers: dict[str, str], ends: float, most_bytes:
             extensions={"timeout": {"connect": _CONNECT_SECONDS}},
         ) as response:
             told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-            chunks = _decoded(response.iter_stream(), told.get("content-encoding", ""))
+            chunks = _decoded(response.iter_stream(), told.get("content-encoding", "").strip().lower())
             body = _collected(chunks, request, most_bytes)
     except httpcore.TimeoutException as late:
         if time.monotonic() < ends:
@@ -176,8 +176,11 @@ def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         for chunk in chunks:
             rest = chunk
             while rest:
+                if unpacker.eof:
+                    # Some pack their answers in several parts, one after the other.
+                    unpacker = zlib.decompressobj(47)
                 yield unpacker.decompress(rest, _CHUNK)
-                rest = unpacker.unconsumed_tail
+                rest = unpacker.unused_data or unpacker.unconsumed_tail
     except zlib.error as broken:
         raise Broken("the answer is packed wrongly") from broken
     if not unpacker.eof:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from html import escape
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -296,8 +298,10 @@ def test_connections_are_used_again(server: Moody, door: Callable[..., Door]):
     assert len({asked.connection for asked in server.asked}) == 1
 
 
-def test_a_packed_answer_is_unpacked(server: Moody, door: Callable[..., Door]):
-    server.will(sends(gzip.compress(b'{"a": 1}'), Content_Encoding="gzip"))
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP"])
+@pytest.mark.parametrize("parts", [[b'{"a": 1}'], [b'{"a"', b": 1}"]], ids=["one part", "two parts"])
+def test_a_packed_answer_is_unpacked(encoding: str, parts: list[bytes], server: Moody, door: Callable[..., Door]):
+    server.will(sends(b"".join(map(gzip.compress, parts)), Content_Encoding=encoding))
     assert door().send(Request(server.url)).body == b'{"a": 1}'
 
 
@@ -338,6 +342,35 @@ def test_as_of_a_moment_the_answers_are_those_of_then(server: Moody, door: Calla
     with pytest.raises(SourceUnavailable, match="had not been asked this by 2026-02-28"):
         door(Access(as_of=datetime(2026, 2, 28, tzinfo=UTC))).send(request)
     assert server.asked == []
+
+
+def json_of_php(text: str) -> str:
+    """PHP escapes what JSON need not escape."""
+    return json.dumps(text).replace("/", "\\/")
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1:99999/", "http://[bad/", "http://127.0.0.1:abc/"])
+def test_a_redirect_to_what_is_no_address_is_told(place: str, server: Moody, door: Callable[..., Door]):
+    server.will(status(302, Location=place))
+    with pytest.raises(NoAnswer, match="redirects to what is no address"):
+        door().send(Request(server.url))
+
+
+def test_a_redirect_in_other_scripts_is_followed_as_browsers_do(server: Moody, door: Callable[..., Door]):
+    server.will(status(301, Location="/wiki/Zürich?a=%C3%BC".encode().decode("latin-1")), says({"found": 1}))
+    door().send(Request(server.url))
+    assert server.asked[1].path == "/wiki/Z%C3%BCrich?a=%C3%BC"
+
+
+@pytest.mark.parametrize("spelled", [json.dumps, json_of_php, escape, quote_plus])
+def test_a_key_is_known_in_whatever_form_a_host_repeats_it(
+    spelled: Callable[[str], str], server: Moody, door: Callable[..., Door]
+):
+    key = 'k/9&"+aQ=='
+    said = spelled(key) if spelled in {json.dumps, json_of_php} else json.dumps(spelled(key))
+    server.will(sends(f"[{said}]".encode()))
+    given = door(headers=(("X-Key", key),)).send(Request(server.url))
+    assert json.loads(given.body) == ["..."]
 
 
 def test_a_key_is_sent_and_stands_nowhere_else(

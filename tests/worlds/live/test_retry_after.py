@@ -5,10 +5,23 @@ import pytest
 
 from worlds.live.retry_after import retry_after
 
+BEYOND = "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"
+FAR = "Wed, 21 Oct 2030 07:28:00 +99999999999999"
+
 
 @pytest.mark.parametrize(
     ("told", "seconds"),
-    [(None, None), ("", None), ("7", 7.0), (" 120 ", 120.0), ("-3", None), ("soon", None), ("1.5.2", None)],
+    [
+        (None, None),
+        ("", None),
+        ("7", 7.0),
+        (" 120 ", 120.0),
+        ("-3", None),
+        ("soon", None),
+        ("1.5.2", None),
+        (BEYOND, None),
+        (FAR, None),
+    ],
 )
 def test_seconds_are_read_and_nonsense_says_nothing(told: str | None, seconds: float | None):
     assert retry_after(told) == seconds

@@ -1,0 +1,74 @@
+"""A live world whose servers answer with anything but what they were asked."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.live_world import description
+from tests.servers.moody import Moody, moody, sends
+from worlds.live.access import Access
+from worlds.live.add import add_live
+from worlds.open import open_world
+from worlds.source import NotFound, SourceError, World
+
+WIKIBASE = 'labels = "api"\nsearch = "api"\nvocabulary = "wikibase"\n'
+QUERY = "SELECT ?x { ?x ?y ?z }"
+CALLS: dict[str, Callable[[World], Any]] = {
+    "search": lambda world: world.text.search("Who was Ada Reed?", 5),
+    "article": lambda world: world.text.article("Ada Reed"),
+    "query": lambda world: world.graph.query(QUERY),
+    "ask": lambda world: world.graph.query("ASK { ?x ?y ?z }"),
+    "entities": lambda world: world.graph.entities(["Q1", "Q2"]),
+    "find": lambda world: world.graph.find("Ada Reed"),
+    "entity_of": lambda world: world.graph.entity_of("Ada Reed"),
+    "relations": lambda world: world.graph.relations("Q1"),
+    "vocabulary": lambda world: world.graph.vocabulary(),
+}
+ODD = {
+    "a number": b"3",
+    "an empty object": b"{}",
+    "nested without end": b"[" * 200_000,
+    "nested without end and closed": b'{"query":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "no list of pages": b'{"query": {"pages": null, "search": null}}',
+    "pages as wikis wrote them long ago": b'{"query": {"pages": {"1": {"pageid": 1, "title": "Ada Reed"}}}}',
+    "pages that are none": b'{"query": {"pages": ["x"], "search": [{}]}}',
+    "another list of names": b'{"search": [{}], "entities": {"Q1": null}}',
+    "a truth that is none": b'{"head": {}, "boolean": "maybe"}',
+    "columns that are none": b'{"head": {"vars": "xy"}, "results": {"bindings": []}}',
+    "other columns": b'{"head": {"vars": ["a", "b"]}, "results": {"bindings": []}}',
+}
+
+
+@pytest.fixture
+def server() -> Iterator[Moody]:
+    with moody() as server:
+        yield server
+
+
+@pytest.mark.parametrize("wikibase", ["", WIKIBASE], ids=["graph alone", "with its wiki"])
+@pytest.mark.parametrize("odd", ODD)
+def test_what_is_no_answer_is_a_failure_and_never_nothing_found(odd: str, wikibase: str, server: Moody, tmp_path: Path):
+    server.will(sends(ODD[odd]))
+    written = description(f"{server.url}/w/api.php", f"{server.url}/sparql")
+    if wikibase:
+        written = written.replace("[limits]", f'api = "{server.url}/w/api.php"\n{wikibase}[limits]')
+    add_live(tmp_path, "odd", written, "odd.toml")
+    world = open_world(tmp_path, "odd", Access("ada@example.org"))
+    for name, call in CALLS.items():
+        if (odd, name) == ("other columns", "query"):
+            # Only of our own queries it is known what the columns are called.
+            continue
+        with pytest.raises(SourceError) as failed:
+            call(world)
+        assert not isinstance(failed.value, NotFound), name
+        assert server.host in str(failed.value)
+
+
+def test_what_no_database_keeps_is_replaced(server: Moody, tmp_path: Path):
+    cell = b'{"x": {"type": "literal", "value": "a\\ud800b\\u0000c"}}'
+    server.will(sends(b'{"head": {"vars": ["x"]}, "results": {"bindings": [' + cell + b"]}}"))
+    add_live(tmp_path, "odd", description(None, f"{server.url}/sparql"), "odd.toml")
+    world = open_world(tmp_path, "odd", Access("ada@example.org"))
+    assert world.graph.query(QUERY).rows[0][0].value == "a\ufffdb\ufffdc"
