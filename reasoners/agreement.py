@@ -1,28 +1,19 @@
 """How far the answers of the sources agree: the signal of trust that the paper found.
 
-The rule: two answers are the same when the sets of their parts are, after ids, remarks in brackets, articles, case,
-accents and punctuation are left away and dates and numbers are written in one way. Parts stand between commas,
-semicolons, lines and "and".
+The rule: two answers are the same when the sets of their parts are, written in one way (reasoners/comparable.py). Where
+some count and others count things, such as 12 and 12 people, the numbers decide.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reasoners.comparable import parts
+
 NAMES = {"text": "the articles", "graph": "the graph", "model": "the model's memory"}
 ALL, TWO, CONFLICT, ONE, NONE = "all agree", "two agree", "conflict", "one only", "none"
-_MONTHS = "january february march april may june july august september october november december".split()
-_MONTH = "|".join(_MONTHS)
-_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_MONTH}),? (\d{{3,4}})\b")
-_MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{3,4}})\b")
-_REMARK = re.compile(r"\([^()]*\)")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_BETWEEN = re.compile(r"[,;\n]|\band\b")
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_ID = re.compile(r"\b[qp]\d+\b")
-_NO_WORD = re.compile(r"[^\w.-]+|(?<!\d)\.|[.-](?!\d)|(?<=[^\W\d])-")
+_COUNT = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\D+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +75,21 @@ class Agreement:
 
 def agreement(answers: Mapping[str, str | None]) -> Agreement:
     """The agreement of these answers by source."""
+    there = {name: parts(answer) for name, answer in answers.items() if answer is not None}
     alike: dict[frozenset[str], list[str]] = {}
-    for name, answer in answers.items():
-        if answer is not None:
-            alike.setdefault(parts(answer), []).append(name)
+    for name, told in _without_noun(there).items():
+        alike.setdefault(told, []).append(name)
     most = max(alike.values(), key=len, default=[])
     return Agreement(dict(answers), tuple(most) if len(most) > 1 else ())
 
 
-def parts(answer: str) -> frozenset[str]:
-    """The parts of an answer in the one way of writing that they are compared in."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", answer) if not unicodedata.combining(c)).casefold()
-    plain = _DAY_FIRST.sub(lambda m: _date(m[3], m[2], m[1]), plain)
-    plain = _MONTH_FIRST.sub(lambda m: _date(m[3], m[1], m[2]), plain)
-    plain = _THOUSANDS.sub("", _without(_REMARK, plain))
-    found = {
-        " ".join(_NO_WORD.sub(" ", _without(_ARTICLE, _without(_ID, part))).split()) for part in _BETWEEN.split(plain)
-    }
-    return frozenset(found - {""}) or frozenset({plain.strip()})
-
-
-def _without(pattern: re.Pattern[str], text: str) -> str:
-    """The text without what matches, unless that is all of it."""
-    rest = pattern.sub(" ", text)
-    return rest if rest.strip(" ,;\n") else text
-
-
-def _date(year: str, month: str, day: str) -> str:
-    return f"{int(year):04}-{_MONTHS.index(month) + 1:02}-{int(day):02}"
+def _without_noun(told: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:
+    """Counts alone, where nobody counts another thing than the others: 12, and 12 people."""
+    counts = {name: _COUNT.fullmatch(next(iter(each))) if len(each) == 1 else None for name, each in told.items()}
+    nouns = {count[2] for count in counts.values() if count and count[2]}
+    if len(nouns) > 1:
+        return told
+    return {name: frozenset({count[1]}) if (count := counts[name]) else each for name, each in told.items()}
 
 
 def _verb(name: str) -> str:

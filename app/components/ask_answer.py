@@ -3,7 +3,8 @@
 from typing import Any
 
 from db.record import TraceRecord
-from reasoners.agreement import ALL, TWO, parts
+from reasoners.agreement import ALL, TWO
+from reasoners.comparable import parts
 
 SIGNS = {ALL: "good", TWO: "fair"}
 """How far an answer can be trusted by the agreement of its sources; poor otherwise."""

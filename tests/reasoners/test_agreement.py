@@ -1,4 +1,4 @@
-"""How far sources agree: by a second reading of the rule, and on the ways in which people and graphs write answers."""
+"""How far sources agree: by a second reading of the rule."""
 
 import itertools
 
@@ -6,44 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.agreement import agreement, parts
-
-SAME = [
-    ("Lisbon", "lisbon."),
-    ("Lisbon", "Lisbon (Q597)"),
-    ("Lisbon", "Q597 Lisbon"),
-    ("the Netherlands", "Netherlands"),
-    ("São Tomé", "Sao Tome"),
-    ("12 May 1990", "May 12, 1990"),
-    ("12th of May 1990", "1990-05-12"),
-    ("1,234,567", "1234567"),
-    ("Ada, Ben and Cora", "Cora; Ada; Ben"),
-    ("Ada\nBen", "Ben, Ada"),
-    ("1990 (1 January)", "1990"),
-    ("Saint-Denis", "saint denis"),
-    ("Q42", "q42"),
-]
-DIFFERENT = [
-    ("Lisbon", "Porto"),
-    ("Ada, Ben", "Ada"),
-    ("12 May 1990", "1990"),
-    ("12.5", "125"),
-    ("no", "none of them"),
-    ("Q42", "Q43"),
-    ("-3", "3"),
-    ("The Who", "The The"),
-]
-
-
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_two_ways_of_writing_one_answer_are_the_same(one: str, other: str) -> None:
-    assert parts(one) == parts(other)
-
-
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_different_answers_stay_different(one: str, other: str) -> None:
-    assert parts(one) != parts(other)
-
+from reasoners.agreement import agreement
+from reasoners.comparable import parts
 
 ANSWERS = st.sampled_from([None, "Ada", "ada.", "Ben", "Cora, Dan", "Dan and Cora", "the Ben"])
 
@@ -81,3 +45,18 @@ def test_the_words_name_who_agrees_and_the_hedge_says_how_sure_the_answer_is() -
     assert words(None, "Ada", None)[1] == "Only the graph answers this; no other source confirms it."
     assert words(None, None, "Ada")[1] == "I could not verify this; I answer from memory alone."
     assert words(None, None, None) == ("No source has an answer.", "")
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        (("12", "12 people", "twelve"), "all agree"),
+        (("12 people", "12 (Q12)", "13"), "two agree"),
+        (("12 people", "12 dogs", None), "conflict"),
+        (("12 people", "12 dogs", "12"), "conflict"),
+        (("1990-05-03", "3 May 1990", None), "two agree"),
+        (("yes", "true", "Yes, she is."), "all agree"),
+    ],
+)
+def test_counts_and_dates_and_yes_agree_however_they_are_written(told: tuple[str | None, ...], state: str) -> None:
+    assert agreement(dict(zip(("text", "graph", "model"), told, strict=True))).state == state
