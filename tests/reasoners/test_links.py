@@ -1,5 +1,6 @@
 """Marks in a response: those that name a step stay and are found again, the others go and are counted."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,19 @@ def test_marks_of_steps_that_saw_something_stay_and_the_others_are_counted() -> 
 
 def test_other_brackets_are_left_alone() -> None:
     assert linked("It is so [1], [step by step].", {1}).text == "It is so [1], [step by step]."
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["[step 2][step 3]", "[step 2, step 3]", "[steps 2-3]", "[Steps 2 and 3]", "(step 2; step 3)", "【step 2 to 3】"],
+)
+def test_a_mark_may_name_several_steps(mark: str) -> None:
+    found = linked(f"Ada sails {mark}.", {1, 2, 3})
+    assert (found.text, found.dropped, found.unlinked) == ("Ada sails [step 2] [step 3].", 0, 0)
+
+
+def test_a_range_without_an_end_is_no_work() -> None:
+    assert linked("Ada sails [steps 1-999999999999].", {1, 5}).text == "Ada sails [step 1]."
 
 
 @given(
