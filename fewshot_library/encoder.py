@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from worlds.memory import keep_loaded
 from worlds.source import SourceUnavailable
 
 BUNDLED = "all-MiniLM-L6-v2"
@@ -109,6 +110,7 @@ class SentenceEncoder:
     def _encoded(self, texts: list[str]) -> dict[str, np.ndarray]:
         if self._model is None:
             self._model = load_model(self.name)
+            keep_loaded("torch")
         if not texts:
             return {}
         rows: np.ndarray = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)

@@ -22,6 +22,7 @@ from tools.chat_errors import ChatBroken, ChatCut, ChatError, ChatUnavailable
 from tools.chat_failures import Asked, told
 from tools.chat_stream import Errand, Spoken, before_stop
 from tools.usage import Usage
+from worlds.memory import keep_loaded
 
 MOST_BYTES = 16_000_000
 # What providers' packages raise: LangChain's family for what servers report, the rest for replies that are none. Only
@@ -106,6 +107,7 @@ def load(setup: ModelSetup) -> LangChainModel:
     else:
         if compatible:
             model.client = AsItStands(model.client)
+        keep_loaded("langchain")
         place = httpx2.URL(base_url).netloc.decode() if base_url else name
         return LangChainModel(model, Asked(name, place, _secrets(model)), told_ends=compatible)
     raise failure

@@ -133,3 +133,11 @@ def test_making_an_encoder_imports_nothing_heavy() -> None:
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_garbage_collector_passes_over_the_loaded_model() -> None:
+    code = (
+        "import gc; from fewshot_library.encoder import BUNDLED, SentenceEncoder; SentenceEncoder(BUNDLED)(['text']); "
+        "assert gc.get_freeze_count() > 100_000 > len(gc.get_objects())"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
