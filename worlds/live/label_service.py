@@ -16,12 +16,21 @@ _IRIS = {
 }
 
 
+OWN = "showhow_"
+"""What the names of variables begin with that stand in no query but those written here."""
+_NOTHING = "<http://showhow.invalid/nothing>"
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of the service: its first and last token, and the place in the text where its group ends."""
+    """One call of the service: its first and last token, the group and the SELECT that it stands in, by their tokens,
+    and the place in the text where its group ends.
+    """
 
     first: int
     last: int
+    group: range
+    scope: range
     group_end: int
 
 
@@ -35,11 +44,12 @@ def find_calls(query: QueryText) -> list[Call]:
         if opening >= len(query.tokens) or query.tokens[opening - 1].text not in _SERVICE:
             continue
         closing = _closing(query.tokens, opening)
-        if query.tokens[opening].text != "{" or closing is None:
+        around = _around(query.tokens, place)
+        if query.tokens[opening].text != "{" or closing is None or not around:
             continue
-        end = next((t.start for t in query.tokens[closing + 1 :] if t.text == "}" and t.depth < token.depth), None)
-        if end is not None:
-            found.append(Call(place, closing, end))
+        selects = (group for group in around if query.tokens[group.start + 1].says("select"))
+        scope = next(selects, range(len(query.tokens)))
+        found.append(Call(place, closing, around[0], scope, query.tokens[around[0].stop].start))
     if found and query.declared.get("wikibase", terms.PREFIXES["wikibase"]) != terms.PREFIXES["wikibase"]:
         raise QueryRefused("The query gives wikibase: a meaning of its own and calls a SERVICE by it; ask without it.")
     return found
@@ -53,14 +63,18 @@ def without_service(query: QueryText, calls: Sequence[Call], language: str) -> s
         start, end = query.tokens[call.first].start, query.tokens[call.last].end
         # The line ends stay, so that the lines of what follows keep their numbers.
         edits.append((start, end, "\n" * text.count("\n", start, end)))
-        inside = query.tokens[call.first : call.last + 1]
-        languages = _languages(inside, language)
-        wanted = list(_named(inside)) or list(_automatic(query, calls))
-        patterns = (_pattern(one, predicate, name, languages) for one, predicate, name in wanted)
-        edits.append((call.group_end, call.group_end, "".join(patterns)))
+        languages = _languages(query.tokens[call.first : call.last + 1], language)
+        wanted = list(dict.fromkeys(_wanted(query, calls, call)))
+        edits.append((call.group_end, call.group_end, _patterns(wanted, languages, f"?{OWN}{call.first}_")))
     for start, end, instead in sorted(edits, reverse=True):
         text = text[:start] + instead + text[end:]
     return text
+
+
+def many_named(query: QueryText, calls: Sequence[Call]) -> tuple[str, ...]:
+    """The columns in which the service puts all other names of a thing, where patterns give a row for each."""
+    listed = {name[1:] for call in calls for _, one, name in _wanted(query, calls, call) if one == "skos:altLabel"}
+    return tuple(column for column in query.columns if column in listed)
 
 
 def _closing(tokens: Sequence[Token], opening: int) -> int | None:
@@ -90,10 +104,38 @@ def _named(inside: Sequence[Token]) -> Iterator[tuple[str, str, str]]:
             yield subject, meant, name.text
 
 
-def _automatic(query: QueryText, calls: Sequence[Call]) -> Iterator[tuple[str, str, str]]:
-    """What the names of variables ask for: ?xLabel is the label of ?x."""
+def _around(tokens: Sequence[Token], place: int) -> list[range]:
+    """The groups around a token by the places of their brackets, from the inside out."""
+    groups = []
+    depth = tokens[place].depth
+    for n in range(place - 1, -1, -1):
+        if tokens[n].depth < depth and tokens[n].text in {"{", "(", "["}:
+            depth = tokens[n].depth
+            closing = _closing(tokens, n) if tokens[n].text == "{" else None
+            if closing is not None:
+                groups.append(range(n, closing))
+    return groups
+
+
+def _wanted(query: QueryText, calls: Sequence[Call], call: Call) -> Iterator[tuple[str, str, str]]:
+    """What a call has to give: of what, by which predicate, under which name."""
+    named = list(_named(query.tokens[call.first : call.last + 1]))
+    if named:
+        yield from named
+        return
+    within = [other for other in calls if other is not call and other.scope == call.scope]
+    if any(other.group.start < call.group.start and call.group.stop < other.group.stop for other in within):
+        # The call of the group around it gives all of them.
+        return
+    inner = [c for c in calls if c.scope != call.scope and call.scope.start <= c.scope.start < call.scope.stop]
+    given = {name for other in inner for _, _, name in _automatic(query, calls, other.scope)}
+    yield from (one for one in _automatic(query, calls, call.scope) if one[2] not in given)
+
+
+def _automatic(query: QueryText, calls: Sequence[Call], scope: range) -> Iterator[tuple[str, str, str]]:
+    """What the names of variables in a SELECT ask for: ?xLabel is the label of ?x."""
     spans = [range(call.first, call.last + 1) for call in calls]
-    places = [n for n, t in enumerate(query.tokens) if t.kind == "variable" and not any(n in span for span in spans)]
+    places = [n for n in scope if query.tokens[n].kind == "variable" and not any(n in span for span in spans)]
     known = {query.tokens[n].text[1:] for n in places}
     bound = {query.tokens[n].text[1:] for n in places if _binds(query, n)}
     for name in sorted(known - bound):
@@ -119,12 +161,23 @@ def _binds(query: QueryText, place: int) -> bool:
     return False
 
 
-def _pattern(one: str, predicate: str, name: str, languages: Sequence[str]) -> str:
-    ways = [f"{name}_{number}" for number in range(len(languages))]
+def _patterns(wanted: Sequence[tuple[str, str, str]], languages: Sequence[str], own: str) -> str:
+    """The patterns for all that is wanted; `own` is what the names of their own variables begin with."""
+    parts = []
+    for one in dict.fromkeys(one for one, _, _ in wanted):
+        # A variable without a value would match everything that has a name.
+        parts.append(f"BIND(COALESCE({one}, {_NOTHING}) AS {own}{one[1:]})")
+        parts += (_pattern(each, predicate, name, languages, own) for each, predicate, name in wanted if each == one)
+    return f" {' '.join(parts)} " if parts else ""
+
+
+def _pattern(one: str, predicate: str, name: str, languages: Sequence[str], own: str) -> str:
+    ways = [f"{own}{name[1:]}_{number}" for number in range(len(languages))]
     asked = " ".join(
-        f'OPTIONAL {{ {one} {predicate} {way} FILTER(LANG({way}) = "{language}") }}'
+        f'OPTIONAL {{ {own}{one[1:]} {predicate} {way} FILTER(LANG({way}) = "{language}") }}'
         for way, language in zip(ways, languages, strict=True)
     )
-    # Where there is no label the service gives the end of the IRI.
-    last = [f'REPLACE(STR({one}), "^.*[/#]", "")'] if predicate == "rdfs:label" else []
-    return f" {asked} BIND(COALESCE({', '.join([*ways, *last])}) AS {name}) "
+    # Where there is no label the service gives the end of the IRI, and of a text or a date the value itself.
+    end = f'IF(ISLITERAL({one}), {one}, REPLACE(STR({one}), "^.*[/#]", ""))'
+    last = [end] if predicate == "rdfs:label" else []
+    return f"{asked} BIND(COALESCE({', '.join([*ways, *last])}) AS {name})"

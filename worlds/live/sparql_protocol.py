@@ -11,7 +11,7 @@ from worlds.live.door import Door
 from worlds.live.endpoint import Endpoint
 from worlds.live.request import AGAIN, Answer, BadStatus, NoAnswer, Request, host_of
 from worlds.live.sparql_failure import explain
-from worlds.live.sparql_results import read_table
+from worlds.live.sparql_results import joined, read_table, without_own
 from worlds.live.sparql_rewrite import Prepared, prepare
 from worlds.live.sparql_tokens import read_query
 from worlds.source import Table
@@ -47,14 +47,14 @@ class SparqlProtocol:
             answer = self._door.send(self._request(query, check))
         except BadStatus as failed:
             raise explain(failed.status, failed.body, self.host, query) from failed
-        table = read_table(answer.body, self.host)
+        table = without_own(read_table(answer.body, self.host))
         # Virtuoso tells of its own limit in a header and nowhere else.
         most = answer.headers.get("x-sparql-maxrows", "")
         if most.isdigit() and len(table.rows) >= int(most):
             table = replace(table, truncated=True)
         if query.capped and len(table.rows) > self.endpoint.rows:
-            return replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
-        return table
+            table = replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
+        return joined(table, query.many_named) if query.many_named else table
 
     def _request(self, query: Prepared, check: Callable[[Answer], None]) -> Request:
         made = self._made(query, self.endpoint.method)

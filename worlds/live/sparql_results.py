@@ -1,8 +1,11 @@
 """The answers of SPARQL endpoints, each as its server writes them, as one kind of table."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from worlds.live.label_service import OWN
 from worlds.source import Cell, SourceUnavailable, Table
 from worlds.spelling import storable
 
@@ -33,6 +36,35 @@ def read_table(body: bytes, host: str) -> Table:
             "check the graph's url in the world's description."
         ) from odd
     return Table(columns, rows)
+
+
+def without_own(table: Table) -> Table:
+    """The table without columns that the author of a query never wrote, which a SELECT * gives as well."""
+    kept = [n for n, column in enumerate(table.columns) if not column.startswith(OWN)]
+    if len(kept) == len(table.columns):
+        return table
+    columns = tuple(table.columns[n] for n in kept)
+    return replace(table, columns=columns, rows=tuple(tuple(row[n] for n in kept) for row in table.rows))
+
+
+def joined(table: Table, columns: Sequence[str]) -> Table:
+    """The table with rows that differ in these columns only made one, which lists what they had there."""
+    many = [table.columns.index(column) for column in columns]
+    rows: dict[object, list[tuple[Cell | None, ...]]] = {}
+    for number, row in enumerate(table.rows):
+        alike = tuple(cell for n, cell in enumerate(row) if n not in many)
+        named = any(row[n] is not None for n in many)
+        rows.setdefault(alike if named else number, []).append(row)
+    return replace(table, rows=tuple(_as_one(alike, many) for alike in rows.values()))
+
+
+def _as_one(rows: Sequence[tuple[Cell | None, ...]], many: Sequence[int]) -> tuple[Cell | None, ...]:
+    one = list(rows[0])
+    for n in many:
+        cells = list(dict.fromkeys(cell for row in rows if (cell := row[n]) is not None))
+        if cells:
+            one[n] = replace(cells[0], value=", ".join(cell.value for cell in cells))
+    return tuple(one)
 
 
 def _columns(head: dict[str, Any]) -> tuple[str, ...]:

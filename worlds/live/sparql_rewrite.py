@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from worlds import terms
 from worlds.live.endpoint import Endpoint
-from worlds.live.label_service import Call, find_calls, without_service
+from worlds.live.label_service import Call, find_calls, many_named, without_service
 from worlds.live.sparql_tokens import QueryText, read_query, unescaped
 from worlds.sparql_guard import check_query
 
@@ -24,6 +24,8 @@ class Prepared:
     capped: bool
     """Whether the limit is ours, so that as many rows as it allows mean that there are more."""
     added_lines: int
+    many_named: tuple[str, ...] = ()
+    """Columns of other names, in which one row has all names of a thing."""
 
     def own_places(self, said: str) -> str:
         """What a server says of the query with the lines numbered as its author wrote them."""
@@ -44,11 +46,13 @@ def prepare(sparql: str, endpoint: Endpoint) -> Prepared:
     for text in dict.fromkeys((sparql, unescaped(sparql))):
         read = read_query(text)
         check_query(_blanked(read, find_calls(read)))
+    many: tuple[str, ...] = ()
     if calls and not endpoint.label_service:
+        many = many_named(query, calls)
         query = read_query(without_service(query, calls, endpoint.language))
     text, capped = limited(query, endpoint.rows)
     head = _undeclared(query, endpoint)
-    return Prepared(f"{head}{text}", query.form, capped, added_lines=1 if head else 0)
+    return Prepared(f"{head}{text}", query.form, capped, added_lines=1 if head else 0, many_named=many)
 
 
 def _blanked(query: QueryText, calls: list[Call]) -> str:

@@ -93,6 +93,51 @@ def test_the_label_service_is_answered_by_servers_that_have_none(server, tmp_pat
     assert [[cell.value for cell in row] for row in table.rows] == [["Q2", "Tom Quill", "2"]]
 
 
+SERVICE = 'SERVICE wikibase:label { bd:serviceParam wikibase:language "en" }'
+MARA, OLE, TOM = "Mara Quill", 'Ole "the Oar" O\'Hara', "Tom Quill"
+LABELLED: dict[str, tuple[str, set[tuple[str | None, ...]]]] = {
+    "nothing there to be named": (
+        f"SELECT ?x ?xLabel ?y ?yLabel {{ ?x wdt:P22 wd:Q2 OPTIONAL {{ ?x wdt:P569 ?y FILTER(false) }} {SERVICE} }}",
+        {("Q1", MARA, None, None), ("Q3", OLE, None, None)},
+    ),
+    "what only one side of a union has": (
+        f"SELECT ?xLabel ?yLabel {{ {{ wd:Q1 wdt:P22 ?x {SERVICE} }} UNION {{ ?y wdt:P22 wd:Q2 {SERVICE} }} }}",
+        {(TOM, None), (None, MARA), (None, OLE)},
+    ),
+    "the service called twice": (
+        f"SELECT ?x ?xLabel ?yLabel {{ {{ ?x wdt:P22 ?y {SERVICE} }} {SERVICE} }}",
+        {("Q1", MARA, TOM), ("Q3", OLE, TOM)},
+    ),
+    "called in a query inside and outside": (
+        f"SELECT ?xLabel ?yLabel {{ {{ SELECT ?x ?xLabel {{ ?x wdt:P569 ?d {SERVICE} }} }} ?x wdt:P22 ?y {SERVICE} }}",
+        {(MARA, TOM)},
+    ),
+    "all other names in one row": (
+        f"SELECT ?x ?xAltLabel ?yAltLabel {{ ?x wdt:P22 ?y {SERVICE} }}",
+        {("Q1", "M. Quill, the Keeper", None), ("Q3", None, None)},
+    ),
+    "a text is its own name": (
+        f'SELECT ?xLabel {{ VALUES ?x {{ "a/b#c" isle:Nowhere }} {SERVICE} }}',
+        {("a/b#c",), ("Nowhere",)},
+    ),
+    "no variables of ours": (
+        "SELECT * { wd:Q1 wdt:P22 ?x "
+        'SERVICE wikibase:label { bd:serviceParam wikibase:language "en" . ?x rdfs:label ?n } }',
+        {(TOM, "Q2")},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LABELLED)
+def test_labels_are_those_of_the_service_wherever_it_is_called(case, server, tmp_path):
+    sparql, rows = LABELLED[case]
+    table = live_graph(endpoint_of(server, "isle", prefixes={"isle": "http://isle.example/"}), tmp_path).query(sparql)
+    # The order of names in one cell, and of the columns of a star, is nobody's.
+    found = {tuple(", ".join(sorted(cell.value.split(", "))) if cell else None for cell in row) for row in table.rows}
+    assert {tuple(sorted(row, key=str)) for row in found} == {tuple(sorted(row, key=str)) for row in rows}
+    assert len(table.rows) == len(rows)
+
+
 def test_a_mistake_is_told_in_one_sentence_with_its_line(server, tmp_path):
     graph = live_graph(endpoint_of(server, "isle"), tmp_path)
     with pytest.raises(QueryRefused, match=r"no valid SELECT or ASK: .*(2:|line 2)") as refused:

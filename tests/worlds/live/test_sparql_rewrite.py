@@ -166,6 +166,10 @@ def test_the_label_service_stays_where_there_is_one():
         f"SERVICE wikibase:label {{ {ENGLISH} }} }} GROUP BY ?x ?xLabel ?xDescription ?xAltLabel",
         f"SELECT ?n {{ {{ SELECT ?x ?xLabel {{ ?x wdt:P57 ?y SERVICE wikibase:label {{ {ENGLISH} }} }} }} "
         "BIND(?xLabel AS ?n) }",
+        f"SELECT ?x ?xLabel ?yLabel {{ {{ ?x wdt:P57 ?y SERVICE wikibase:label {{ {ENGLISH} }} }} "
+        f"SERVICE wikibase:label {{ {ENGLISH} }} }}",
+        f"SELECT ?x ?n ?xLabel {{ {{ ?x wdt:P57 ?y SERVICE wikibase:label {{ {ENGLISH} . ?x rdfs:label ?n }} }} "
+        f"SERVICE wikibase:label {{ {ENGLISH} }} }}",
     ],
 )
 def test_the_label_service_is_written_otherwise_where_there_is_none_and_the_query_still_parses(sparql):
