@@ -16,6 +16,8 @@ from worlds.source import Entity, GraphSource, Relation
 
 WHOLE_VOCABULARY = 400
 """Up to so many relations a guess looks at all of them, beyond it only at those that the entities have."""
+NO_RELATION = "No word of the question is a relation of this graph."
+"""How the sentence begins that tells that a graph is silent about what is asked."""
 _LISTED = 12
 _LONGEST_WHY = 200
 """Characters of what a graph says of a query, where more is said beside it."""
@@ -92,6 +94,6 @@ def _nothing(graph: GraphSource, entities: list[Entity]) -> str:
         return "The question names no relation of this graph with a value; give the ids of the entities it speaks of."
     labels = list(dict.fromkeys(relation.label for relation in _relations(graph, entities[:1])))
     return (
-        f"No word of the question is a relation of this graph. {entities[0].label} has: {', '.join(labels[:_LISTED])}"
+        f"{NO_RELATION} {entities[0].label} has: {', '.join(labels[:_LISTED])}"
         f"{', ...' if len(labels) > _LISTED else ''}; ask for one of these, or write the query yourself."
     )

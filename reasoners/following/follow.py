@@ -10,8 +10,8 @@ from reasoners.following.fitting import Fit
 from reasoners.following.lessons import Lessons
 from reasoners.following.lookups import Lookups
 from reasoners.following.operations import Looked, Undecided
-from reasoners.following.phrases import Having, Named, Phrase, around, parse
-from reasoners.following.things import Thing
+from reasoners.following.phrases import Having, Named, Phrase, around, parse, ranked
+from reasoners.following.things import Thing, merged
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
 
 MOST_TITLES = 12
@@ -92,16 +92,34 @@ class Follower:
         start = phrase.start
         things = yield from (self._named(start) if isinstance(start, Named) else self._having(start))
         for place, relation in reversed(list(enumerate(phrase.relations))):
+            if picked := ranked(relation):
+                things = yield from self._pick(things, *picked)
+                continue
             template = self._lessons.wordings.asked(relation, what=what and place == 0)
-            reached: dict[str, Thing] = {}
+            reached: list[Thing] = []
             for thing in things:
                 found = yield from self._lookups.ask(template, thing, on_the_way=place > 0 or len(things) > 1)
-                for one in found:
-                    reached.setdefault(one.id or plain(one.text), one)
-            things = list(reached.values())
+                reached = merged(reached, found)
+            things = reached
             if not things and place > 0 and self._lookups.spread:
                 raise Broken(f"no source tells of a {relation} on the way")
         return things
+
+    def _pick(self, things: list[Thing], order: str, event: str) -> Steps:
+        """Those of several of whom something is true first or last, as demonstrations decide it between things."""
+        template = self._lessons.wordings.like(event, "When")
+        operation = operations.FIRST if order in ("first", "earliest") else operations.LAST
+        if template is None or not {operations.FIRST, operations.LAST} & self._lessons.operations:
+            raise Broken(f"no demonstration shows who is the {order}-{event} of several")
+        days = []
+        for thing in things:
+            found = yield from self._lookups.ask(template, thing, on_the_way=True)
+            days.append((tuple(day.text for day in found),))
+        try:
+            places = operations.answer(operation, [Looked(tuple(map(str, range(len(things)))), tuple(days))])
+        except Undecided as undecided:
+            raise Broken(str(undecided)) from undecided
+        return [things[int(place)] for place in places]
 
     def _named(self, start: Named) -> Steps:
         found = yield from self._lookups.names.named(start.text)

@@ -52,6 +52,23 @@ def way(relation: str) -> Way | None:
 
 
 @cache
+def lengths(relation: str) -> list[int]:
+    """How many steps a relation takes, the most direct first: an uncle two; none where the word means several ways."""
+    direct = way(relation)
+    if direct is None:
+        return [1]
+    if not is_compound(relation):
+        return [1, len(direct.steps)]
+    taken = [_taken(reading.rstrip("!").split("/")) for reading in _readings(relation) if "/" in reading]
+    return [] if taken[0] in taken[1:] else taken[:1]
+
+
+def _taken(steps: list[str]) -> int:
+    each = [way(step) if is_compound(step) else None for step in steps]
+    return sum(_taken(list(further.steps)) if further else 1 for further in each)
+
+
+@cache
 def reverses(relation: str) -> tuple[Reverse, ...]:
     """How it is said from the other side: a child is whose father or mother somebody is."""
     found = []
@@ -72,6 +89,25 @@ def said_by(relation: str) -> tuple[str, ...]:
     readings = [reading for reading in _readings(relation) if "/" not in reading and ":" not in reading]
     forwards = [part for reading in readings for part in reading.split("|") if not part.startswith("^")]
     return tuple(dict.fromkeys((*forwards, *(each.word for each in reverses(relation)))))
+
+
+@cache
+def narrower(relation: str) -> tuple[str, ...]:
+    """Words for a part of a relation: a son is a child."""
+    parts = [part for reading in _readings(relation) if "/" not in reading for part in reading.split("|")]
+    return tuple(part for part in parts if part != relation and not set("^:!") & set(part))
+
+
+@cache
+def other_side(relation: str) -> tuple[str, ...]:
+    """Words for a relation as seen from who is reached."""
+    parts = [part for reading in _readings(relation) if "/" not in reading for part in reading.split("|")]
+    return tuple(part.strip("^") for part in parts if part.startswith("^"))
+
+
+def is_word(relation: str) -> bool:
+    """Whether English has words of its own to ask for a relation."""
+    return key_of(relation) in english().words
 
 
 def mutual(relation: str) -> Reverse | None:
@@ -112,6 +148,11 @@ def asked_for(question: str, asked: str) -> frozenset[str]:
         for part in _parts(next(iter(asking.paths(asked)), ""))
     }
     return frozenset(found)
+
+
+def most(relation: str) -> int | None:
+    """How many somebody has at most; None where it may be any number."""
+    return {"father": 1, "mother": 1, "parent": 2}.get(relation)
 
 
 def is_attribute(relation: str) -> bool:

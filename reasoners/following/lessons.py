@@ -4,22 +4,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from uuid import UUID
 
 from db.record import TraceRecord
+from reasoners.following import kin
 from reasoners.following.asks import BLANK, TEXT, WEB, Ask, Demonstration, Search
 from reasoners.following.english import content, names_in, plain, words
 from reasoners.following.fitting import Fit, counting, fit
 from reasoners.following.frames import Frame, learned
-from reasoners.following.kin import asked_for, said_by, words_for
 from reasoners.following.operations import COUNT
 from reasoners.following.phrases import Having, around, parse
 from reasoners.following.sentences import DAY, RELATION, THING, Pattern, kind_of, learn, relation_in
 from reasoners.following.shared import Hit, shared
 from reasoners.following.wordings import RELATION_ASKED, Wordings, relation_of
-from tools.grammar.english import english
-from tools.grammar.words import key_of
 
 
 @dataclass(slots=True)
@@ -58,6 +55,7 @@ class Lessons:
             for ask in each.asks:
                 self.wordings.learn(ask.template)
         self._page_words: set[str] = set()
+        self._asked_words: set[str] = set()
         self._hits: dict[str, list[Hit]] = defaultdict(list)
         self.frames = [frame for each in self.demonstrations if (frame := learned(each, self.wordings))]
         for each in self.demonstrations:
@@ -91,31 +89,42 @@ class Lessons:
         """Words that speak of what a template asks: its own, and the English ones for how demonstrations read it."""
         asked = words(template)[0]
         names = {*self._readings.get(template, ()), relation_of(template)} - {""}
-        names |= asked_for(template.replace(BLANK, ""), asked) if not names else set()
-        return {template.replace(BLANK, ""), *names, *(phrase for name in names for phrase in words_for(name, asked))}
+        names |= kin.asked_for(template.replace(BLANK, ""), asked) if not names else set()
+        return {
+            template.replace(BLANK, ""),
+            *names,
+            *(phrase for name in names for phrase in kin.words_for(name, asked)),
+        }
 
     def narrower(self, relation: str) -> list[str]:
         """The word of a relation and words for a part of it: a son is a child, by English or by a demonstration."""
-        return list(dict.fromkeys((relation, *self._narrower[relation], *_kin(relation)[0])))
+        return list(dict.fromkeys((relation, *self._narrower[relation], *kin.narrower(relation))))
 
     def words_on_pages(self, relation: str) -> list[str]:
         """The words for a relation or a part of it, from either side, that pages have in demonstrations."""
-        return [word for word in said_by(relation) if content(word) <= self._page_words] or [relation]
+        return [word for word in kin.said_by(relation) if content(word) <= self._page_words] or [relation]
 
     def kin(self, relation: str) -> set[str]:
         """The words by which a sentence can say a relation, also from the other side: whoever has a son is a parent."""
-        return {*self.narrower(relation), *_kin(relation)[1]}
+        return {*self.narrower(relation), *kin.other_side(relation)}
 
     def is_kin(self, relation: str) -> bool:
         """Whether articles say the relation by a word for it, as they do of people."""
-        return bool(self._narrower[relation]) or key_of(relation) in english().words or relation in self._of_people
+        return bool(self._narrower[relation]) or kin.is_word(relation) or relation in self._of_people
 
     def speaks_of_other(self, sentence: str, template: str) -> bool:
         """Whether a sentence, without its names, has words of something else that is asked for, and none of this."""
         mine = content(template.replace(BLANK, ""))
-        others = {word for told in (*self.wordings.templates, *self.wordings.phrases) for word in content(told)}
+        others = self._words_of_all()
         said_words = content(sentence)
         return said_words.isdisjoint(mine) and not said_words.isdisjoint(others - mine)
+
+    def _words_of_all(self) -> set[str]:
+        """The words of everything that demonstrations ask for, with those that English has for it."""
+        if not self._asked_words:
+            told = [phrase for template in self.wordings.templates for phrase in self.phrases_for(template)]
+            self._asked_words = {word for each in (*told, *self.wordings.phrases) for word in content(each)}
+        return self._asked_words
 
     def every_pattern(self, source: str) -> list[tuple[str, Pattern]]:
         """All that is known of how sentences of a source say anything, each with its relation."""
@@ -145,9 +154,24 @@ class Lessons:
         return list(self._readings)
 
     @property
+    def operations(self) -> set[str]:
+        """The ways in which answers follow in demonstrations."""
+        return {frame.operation for frame in self.frames}
+
+    @property
     def searches(self) -> bool:
         """Whether demonstrations search articles for a value to find who has it."""
         return any(told.searched for told in self.backward.values())
+
+    @property
+    def searches_pages(self) -> bool:
+        """Whether demonstrations ask web pages who has a value."""
+        return any(told.templates for told in self.backward.values())
+
+    def is_known(self, template: str) -> bool:
+        """Whether demonstrations ask that, or English knows the relation that it names."""
+        relation = relation_of(template)
+        return template in self.wordings.templates or kin.of_people(relation) or kin.is_attribute(relation)
 
     def thought(self, tool: str, template: str, asked: str, subject: str) -> str:
         """What a demonstration thinks before such a call, about what is asked here."""
@@ -252,15 +276,6 @@ class Lessons:
         for sentence, who in ((sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values):
             if who in sentence and (found := learn(sentence, who, value, "")):
                 self._patterns[template, WEB].append(found)
-
-
-@cache
-def _kin(relation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """English words for a part of a relation, and for the relation from the other side."""
-    asking = english().words.get(key_of(relation))
-    parts = [part for way in (asking.to if asking else ()) if "/" not in way for part in way.split("|")]
-    forwards = tuple(part for part in parts if part != relation and not set("^:!") & set(part))
-    return forwards, tuple(part.strip("^") for part in parts if part.startswith("^"))
 
 
 def _head(frame: Frame) -> str | None:

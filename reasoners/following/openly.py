@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from reasoners.following import kin
 from reasoners.following.english import FUNCTION_WORDS, NAME, content, days_in, singular
 
-_LIGHT = content("become became make made take took count among each other couple place day date up together favourite")
+_LIGHT = content(
+    "become became make made take took count among each other couple place day date up together favourite "
+    "choose chose chosen pick picked"
+)
 """Words that add nothing to the noun beside them: became friends, took place, counts him among her friends."""
 _TITLED = r"(?:(?P<title>Mr|Ms|Mrs) )?"
 _BEGINNINGS = ("His", "Her", "He", "She", "The", "This", "By", "In", "Their", "They")
@@ -33,7 +36,7 @@ class Bare:
     @property
     def words(self) -> set[str]:
         """What it says beside names and days."""
-        return content(re.sub(r"<[svd]>(?:'s)?", " ", self.text))
+        return content(re.sub(r"<[svdw]>(?:'s)?", " ", self.text))
 
 
 def bare(sentence: str, subject: str) -> Bare:
@@ -126,6 +129,16 @@ def word(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
             runs[-1].append(token)
     told = [" ".join(run) for run in runs if run]
     return told if len(told) == 1 and any(content(token) & speaking for token in tokens) else []
+
+
+def has(sentence: str, who: str, value: str, phrases: Iterable[str]) -> bool:
+    """Whether a sentence tells that somebody has a value that is known, in words that say nothing else."""
+    if days_in(value):
+        return False
+    found = bare(re.sub(rf"(?<![\w(]){re.escape(value)}(?![\w)])", "<w>", sentence), who)
+    speaking = {word for phrase in phrases for word in content(phrase)}
+    alone = not found.names and not found.days and found.text.count("<w>") == 1
+    return alone and "<s>" in found.text and "not" not in found.text.split() and found.words <= speaking | _LIGHT
 
 
 def is_understood(sentence: str, subject: str) -> bool:

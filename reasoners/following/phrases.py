@@ -10,7 +10,7 @@ _RELATION = re.compile(
 )
 _HAVING = re.compile(r"(?:(?:(?:the|a|an|those) )?(?P<who>[a-z]+) )?(?=whose )")
 _WHOSE = re.compile(r"whose (?P<fact>[a-z][a-z '-]*?) is (?P<value>.+?)(?= and whose |$)(?: and )?")
-
+_RANKED = re.compile(r"(?P<order>first|last|earliest|latest)-(?P<event>[a-z]+)")
 _LEAD = re.compile(
     r"(?:(?<=\s)|^)(?:the|a|an) [a-z][\w'-]*(?: (?!the )[a-z][\w'-]*){0,5} of $"
     r"|(?<=Which )[a-z][a-z '-]* of $|(?<=many )[a-z][a-z '-]* of $"
@@ -54,9 +54,16 @@ def parse(text: str) -> Phrase | None:
     start = _start(rest)
     if start is None:
         return None
-    if relations:
-        relations[0] = singular(relations[0])
+    several = [place for place in range(len(relations)) if place == 0 or ranked(relations[place - 1])]
+    for place in several:
+        relations[place] = singular(relations[place])
     return Phrase(tuple(relations), start)
+
+
+def ranked(relation: str) -> tuple[str, str] | None:
+    """The order and the event where a noun picks one of several: the latest-born, latest and born."""
+    match = _RANKED.fullmatch(relation)
+    return (match["order"], match["event"]) if match else None
 
 
 def _start(text: str) -> Named | Having | None:

@@ -8,6 +8,7 @@ from reasoners.following.english import days_in, names_in, singular
 from reasoners.following.lessons import Lessons
 from reasoners.following.openly import people
 from reasoners.following.sentences import DAY, THING, WORD, relation_in, said
+from reasoners.following.things import same_value
 from reasoners.following.wordings import relation_of
 
 
@@ -27,6 +28,14 @@ class Reader:
         elif not found:
             found = [value for one in sentences for value in self._openly(one, subject, template)]
         return list(dict.fromkeys(found))
+
+    def has(self, fact: str, value: str, source: str, sentence: str, who: str) -> bool | None:
+        """Whether a sentence tells that somebody has a value; None where that is not clear."""
+        template = self._lessons.wordings.asked(fact, what=True)
+        told = self.answers(template, source, [sentence], who)
+        if told:
+            return same_value(value) in map(same_value, told)
+        return True if openly.has(sentence, who, value, self._lessons.phrases_for(template)) else None
 
     def _openly(self, sentence: str, subject: str, template: str) -> list[str]:
         """By the words for what is asked, if the sentence has a value of the kind and no other words."""

@@ -30,12 +30,24 @@ def ways_to_write(text: str) -> tuple[str, ...]:
     return (text, bare_name(text), spoken(day)) if day else (text, bare_name(text))
 
 
+def is_same(one: Thing, other: Thing) -> bool:
+    """Whether two findings are of one thing: by id, else by title, else by name."""
+    if one.id and other.id:
+        return one.id == other.id
+    if "(" in one.text and "(" in other.text:
+        return plain(one.text) == plain(other.text)
+    return plain(bare_name(one.text)) == plain(bare_name(other.text))
+
+
 def merged(known: Iterable[Thing], more: Iterable[Thing]) -> list[Thing]:
-    """All of them, each once, by name; an id is kept where one is known."""
-    found: dict[str, Thing] = {}
+    """All of them, each once, with the id and the title where these are known."""
+    found: list[Thing] = []
     for thing in (*known, *more):
-        key = next((key for key, each in found.items() if thing.id and each.id == thing.id), plain(thing.text))
-        there = found.get(key)
-        if there is None or there.id is None or ("(" in thing.text and "(" not in there.text and thing.id == there.id):
-            found[key] = thing
-    return list(found.values())
+        place = next((place for place, each in enumerate(found) if is_same(each, thing)), None)
+        if place is None:
+            found.append(thing)
+        else:
+            there = found[place]
+            titled = thing if "(" in thing.text and "(" not in there.text else there
+            found[place] = Thing(titled.text, there.id or thing.id)
+    return found

@@ -26,6 +26,7 @@ class Walk:
     def __init__(self, task: Task) -> None:
         self._question = task.question
         self.tools = {tool.name for tool in task.tools}
+        self.has_web = task.context.world.web is not None
         self._data: dict[int, Mapping[str, Any] | None] = {}
         self._called: dict[str, dict[str, Any] | str] = {}
         self._notes: list[str] = []

@@ -1,0 +1,72 @@
+"""Reading articles as demonstrations do, and searching them for a value."""
+
+import re
+
+from reasoners.following import kin
+from reasoners.following.asks import BLANK, TEXT
+from reasoners.following.english import plain
+from reasoners.following.inquiry import Inquiry
+from reasoners.following.things import Thing
+from reasoners.following.walk import Broken, NotCalled, Steps
+from reasoners.following.wordings import relation_of
+from tools.wikisearch import MOST_HITS
+
+
+class Articles:
+    """What the articles tell in one run."""
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry = inquiry
+        self._read: dict[str, list[str]] = {}
+        self._best: dict[str, list[str]] = {}
+
+    def told(self, template: str, thing: Thing) -> Steps:
+        """What the article about a thing says; [] where it says nothing."""
+        inquiry, asked = self._inquiry, template.replace(BLANK, thing.text)
+        try:
+            sentences, best = yield from self.sentences(template, thing)
+        except NotCalled as failed:
+            inquiry.unclear.append(str(failed))
+            return []
+        found = inquiry.reader.answers(template, TEXT, sentences, thing.text)
+        if not found and (odd := inquiry.reader.odd(sentences if inquiry.spread else best, thing.text, template, TEXT)):
+            inquiry.doubt(asked, odd)
+        people = kin.of_people(relation_of(template))
+        return [Thing(text) for text in found if not people or plain(text) != plain(thing.text)]
+
+    def sentences(self, template: str, thing: Thing) -> Steps:
+        """All that the article says, and what fits the question best; where facts are spread it is read once."""
+        asked = template.replace(BLANK, thing.text)
+        if not self._inquiry.spread or thing.text not in self._read:
+            thought = self._inquiry.lessons.thought("read", template, asked, thing.text)
+            title = thing.text
+            try:
+                read = yield from self._inquiry.walk.call(thought, "read", title=title, question=asked)
+            except NotCalled:
+                # Namesakes have titles of their own, which graphs do not know.
+                title = yield from self._inquiry.names.title(thing)
+                if title == thing.text:
+                    raise
+                read = yield from self._inquiry.walk.call(thought, "read", title=title, question=asked)
+            if "sentences" not in read:
+                raise Broken(f"several articles are called {title}")
+            self._read[thing.text] = list(read["sentences"])
+            self._best[thing.text] = [best["text"] for best in read["best"]]
+        return self._read[thing.text], self._best[thing.text]
+
+    def having(self, fact: str, value: str) -> Steps:
+        """Whom articles tell to have the value, by the snippets of a search for it."""
+        inquiry, asked = self._inquiry, f"Whose {fact} is {value}?"
+        seen = yield from inquiry.walk.call(f"{asked} I search the articles.", "wikisearch", query=value)
+        whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
+        telling = [hit for hit in seen["hits"] if whole.search(hit["snippet"])]
+        found = []
+        for hit in telling:
+            has = inquiry.reader.has(fact, value, TEXT, hit["snippet"], hit["title"])
+            if has is None:
+                raise Broken(f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration")
+            found += [Thing(hit["title"], hit["entity"])] if has else []
+        alike = [hit for hit in seen["hits"] if plain(value) in plain(hit["snippet"])]
+        if len(alike) >= MOST_HITS:
+            raise Broken(f"a search for {value} finds more than it shows")
+        return found

@@ -1,0 +1,122 @@
+"""Asking a graph as demonstrations do: by queries that a tool writes, or that were typed."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from reasoners.following import kin
+from reasoners.following.asks import BLANK, shown
+from reasoners.following.english import as_day, plain
+from reasoners.following.inquiry import Inquiry
+from reasoners.following.things import Thing, bare_name
+from reasoners.following.walk import Broken, NotCalled, Steps
+from reasoners.following.wordings import relation_of
+from tools.generate_query import NO_RELATION
+
+_ON_THE_WAY = re.compile(r"\?x\d+")
+Candidate = Mapping[str, Any]
+
+
+class Graph:
+    """What the graph tells in one run."""
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry = inquiry
+
+    def candidate(self, template: str, thing: Thing) -> Steps:
+        """The written query that is read as what is asked, and in no wider sense; None where there is none."""
+        entity = thing.id or (yield from self._inquiry.names.named(thing.text)).id
+        if entity is None:
+            return None
+        lessons, asked = self._inquiry.lessons, template.replace(BLANK, thing.text)
+        thought = lessons.thought("generateQuery", template, asked, thing.text)
+        try:
+            written = yield from self._inquiry.walk.call(
+                thought, "generateQuery", question=asked, entity_ids=[str(entity)]
+            )
+        except NotCalled as failed:
+            # That no word is a relation of the graph tells that it is silent, if the words are known ones.
+            if not (str(failed).startswith(NO_RELATION) and lessons.is_known(template)):
+                self._inquiry.unclear.append(str(failed))
+            return None
+        understood = [each for each in written["candidates"] if self._is_understood(each, template, thing)]
+        return self._narrowest(understood, template, asked)
+
+    def told(self, template: str, thing: Thing) -> Steps:
+        """What a written query finds; [] where the graph is silent or none is written, which is then unclear."""
+        candidate = yield from self.candidate(template, thing)
+        if candidate is None:
+            return []
+        thought = f"It is read as: {candidate['reading']}. That is what I ask."
+        return (yield from self.rows(thought, candidate["sparql"]))
+
+    def having(self, fact: str, value: str) -> Steps:
+        """By the query that a demonstration typed for the fact, else by one that is written and read as is asked."""
+        ways = self._inquiry.lessons.backward.get(fact)
+        thing = None if as_day(value) else (yield from self._valued(fact, value))
+        if thing is None and not as_day(value):
+            return []
+        if ways and ways.queries and thing:
+            asked = ways.templates[0].replace(BLANK, value) if ways.templates else f"Whose {fact} is {value}?"
+            return (yield from self.rows(asked, ways.queries[0].replace(BLANK, str(thing.id))))
+        asked = f"Who is the person whose {fact} is {value}?"
+        ids = [str(thing.id)] if thing else []
+        try:
+            written = yield from self._inquiry.walk.call(asked, "generateQuery", question=asked, entity_ids=ids)
+        except NotCalled:
+            return []
+        for candidate in written["candidates"]:
+            if plain(candidate["reading"]) == plain(f"those whose {fact} is {value}"):
+                return (yield from self.rows(asked, candidate["sparql"]))
+        return []
+
+    def rows(self, thought: str, sparql: str) -> Steps:
+        """The things in the first column of what a query finds."""
+        table = yield from self._inquiry.walk.call(thought, "runQuery", sparql=sparql)
+        if table["truncated"]:
+            raise Broken("the graph has more rows than a query may give")
+        cells = [row[0] for row in table["rows"] if row and row[0] is not None]
+        return [Thing(str(shown(cell)), cell["value"] if cell["kind"] == "entity" else None) for cell in cells]
+
+    def _is_understood(self, candidate: Candidate, template: str, thing: Thing) -> bool:
+        reading = _without(candidate["reading"], thing)
+        return reading != candidate["reading"] and self._inquiry.lessons.understood(template, reading)
+
+    def _narrowest(self, understood: list[Candidate], template: str, asked: str) -> Candidate | None:
+        """The first of them; for kin the one that takes as many steps as the word means: by blood, not by marriage."""
+        relation = relation_of(template)
+        apart = bool(self._inquiry.spread) and kin.of_people(relation)
+        if kin.of_people(relation):
+            # Who is a father only as the husband of the mother is asked for by way of her, source by source.
+            wanted = [1] if apart else kin.lengths(relation)
+            understood = [each for length in wanted for each in understood if hops(each) == length]
+        if not understood and not apart:
+            self._inquiry.unclear.append(f"no query is written that asks {asked!r}")
+        return understood[0] if understood else None
+
+    def _valued(self, fact: str, value: str) -> Steps:
+        """The thing that is a value of the fact; None where the graph has none of that name."""
+        thought = self._inquiry.lessons.thought("getWikiDataID", "", f"What is the id of {value}?", value)
+        try:
+            found = yield from self._inquiry.walk.call(thought, "getWikiDataID", title=value)
+        except NotCalled:
+            return None
+        same = [each for each in found["entities"] if plain(each["label"]) == plain(value)]
+        told = [each for each in same if plain(each["description"] or "") == plain(fact)] if len(same) > 1 else same
+        if len(told) > 1:
+            raise Broken(f"several things are called {value}")
+        return Thing(told[0]["label"], told[0]["id"]) if told else None
+
+
+def hops(candidate: Candidate) -> int:
+    """How many relations a written query goes along."""
+    return len(set(_ON_THE_WAY.findall(candidate["sparql"]))) + 1
+
+
+def relations(candidate: Candidate, thing: Thing) -> list[str]:
+    """The relations that a written query goes along, the first one first."""
+    return _without(candidate["reading"], thing).split(" of the ")[::-1]
+
+
+def _without(reading: str, thing: Thing) -> str:
+    return reading.removesuffix(f" of {thing.text}").removesuffix(f" of {bare_name(thing.text)}")

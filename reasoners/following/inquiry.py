@@ -1,0 +1,31 @@
+"""What the ways of looking things up in one run share: what is known of the world so far, and what stays unclear."""
+
+from dataclasses import dataclass, field
+
+from reasoners.following.lessons import Lessons
+from reasoners.following.names import Names
+from reasoners.following.reader import Reader
+from reasoners.following.walk import Walk
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """One run as far as it has come."""
+
+    walk: Walk
+    lessons: Lessons
+    names: Names
+    reader: Reader
+    spread: bool | None = None
+    """Whether the sources tell different facts; None until two of them were compared."""
+    unclear: list[str] = field(default_factory=list)
+    """Why what was found for the question at hand may not be all."""
+
+    @classmethod
+    def begin(cls, walk: Walk, lessons: Lessons) -> "Inquiry":
+        """The inquiry of a run in which nothing is known yet."""
+        return cls(walk, lessons, Names(walk, lessons), Reader(lessons))
+
+    def doubt(self, asked: str, sentence: str) -> None:
+        """Take down a sentence that may answer, and that cannot be read."""
+        self.unclear.append(f"{asked!r} may be answered by {sentence!r}, which is said as in no demonstration")

@@ -1,0 +1,132 @@
+"""Reading web pages as demonstrations do: about somebody, or about all who have a value."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from reasoners.following import kin
+from reasoners.following.asks import BLANK, WEB
+from reasoners.following.english import as_day, names_in, plain
+from reasoners.following.inquiry import Inquiry
+from reasoners.following.things import Thing, bare_name, merged
+from reasoners.following.walk import Broken, NotCalled, Steps
+from reasoners.following.wordings import relation_of
+from tools.websearch import MOST_PAGES
+
+MOST_READ = 3
+"""Pages that are read where one source tells all."""
+_OLD = 3 * 365
+"""Days after which a page may be out of date about what changes."""
+Page = Mapping[str, Any]
+
+
+class Pages:
+    """What the web pages tell in one run."""
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry = inquiry
+        self._read: dict[str, list[str]] = {}
+        self._newest = ""
+
+    def told(self, template: str, thing: Thing) -> Steps:
+        """What pages say of a thing; [] where they say nothing."""
+        inquiry, asked = self._inquiry, template.replace(BLANK, thing.text)
+        try:
+            pages = yield from self._about(template, thing)
+        except NotCalled as failed:
+            inquiry.unclear.append(str(failed))
+            return []
+        found: list[Thing] = []
+        said: list[str] = []
+        for page in pages:
+            sentences = [one for one in (yield from self._sentences(page, asked)) if thing.text in one]
+            said += sentences
+            told = inquiry.reader.answers(template, WEB, sentences, thing.text)
+            found = merged(found, [Thing(text) for text in told])
+        if not found and (odd := inquiry.reader.odd(said, thing.text, template, WEB)):
+            inquiry.doubt(asked, odd)
+        if len(found) > 1 and not template.startswith("Who "):
+            raise Broken(f"web pages contradict each other about {asked!r}")
+        return found
+
+    def having(self, fact: str, value: str) -> Steps:
+        """Whom pages tell to have the value, asked as demonstrations ask, and by the value where facts are spread."""
+        inquiry, asked = self._inquiry, f"Whose {fact} is {value}?"
+        ways = inquiry.lessons.backward.get(fact)
+        queries = [template.replace(BLANK, value) for template in (ways.templates[:1] if ways else ())]
+        queries += [value] if inquiry.spread is not False and not as_day(value) else []
+        whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
+        found: list[Thing] = []
+        for page in (yield from self._searched(queries, asked, value)):
+            if not whole.search(page["snippet"]) or (_changes(fact) and self._is_old(page)):
+                continue
+            for sentence in (yield from self._sentences(page, asked)):
+                if whole.search(sentence):
+                    found = merged(found, self._who(fact, value, sentence))
+        return found
+
+    def _who(self, fact: str, value: str, sentence: str) -> list[Thing]:
+        names = [name for name in names_in(sentence) if plain(name) != plain(value)]
+        told = [(name, self._inquiry.reader.has(fact, value, WEB, sentence, name)) for name in names]
+        if names and all(has is None for _, has in told):
+            asked = f"Whose {fact} is {value}?"
+            raise Broken(f"{asked!r} may be answered by {sentence!r}, which is said as in no demonstration")
+        return [Thing(name) for name, has in told if has]
+
+    def _about(self, template: str, thing: Thing) -> Steps:
+        """The pages that may tell: all that name somebody where facts are spread, else those whose snippets tell it."""
+        asked, relation = template.replace(BLANK, thing.text), relation_of(template)
+        changes = _changes(relation or template)
+        if not self._inquiry.spread:
+            pages = yield from self._searched([asked], template, thing.text)
+            reader = self._inquiry.reader
+            telling = [each for each in pages if reader.answers(template, WEB, [each["snippet"]], thing.text)]
+            about = [each["snippet"] for each in pages if thing.text in each["snippet"]]
+            if not telling and (odd := reader.odd(about, thing.text, template, WEB)):
+                self._inquiry.doubt(asked, odd)
+            return [page for page in telling if self._is_about(page, thing)][:MOST_READ]
+        pages = yield from self._searched([thing.text], template, thing.text)
+        if len([page for page in pages if not page["relaxed"]]) >= MOST_PAGES:
+            # Pages tell of fathers and mothers: a search for the parent finds them by no word.
+            people = kin.of_people(relation)
+            words = self._inquiry.lessons.words_on_pages(relation) if people else [""]
+            asks = [self._inquiry.lessons.wordings.asked(word) if word else template for word in words]
+            more = yield from self._searched([each.replace(BLANK, thing.text) for each in asks], template, thing.text)
+            pages = list({page["address"]: page for page in (*pages, *more)}.values())
+        named = [page for page in pages if thing.text in page["snippet"]]
+        return [page for page in named if self._is_about(page, thing) and not (changes and self._is_old(page))]
+
+    def _searched(self, queries: Sequence[str], template: str, subject: str) -> Steps:
+        pages: dict[str, Page] = {}
+        for query in queries:
+            thought = self._inquiry.lessons.thought("websearch", template, query, subject)
+            seen = yield from self._inquiry.walk.call(thought, "websearch", query=query)
+            pages.update((page["address"], page) for page in seen["pages"])
+        self._newest = max((self._newest, *(page["date"] or "" for page in pages.values())))
+        return list(pages.values())
+
+    def _sentences(self, page: Page, asked: str) -> Steps:
+        """What a page says; each is read once."""
+        address = page["address"]
+        if address not in self._read:
+            thought = f"The page {page['title']} may tell it."
+            read = yield from self._inquiry.walk.call(thought, "read", title=address, question=asked)
+            self._read[address] = list(read["sentences"])
+        return self._read[address]
+
+    def _is_about(self, page: Page, thing: Thing) -> bool:
+        """Whether a page is not about a namesake, as its title tells: Ada Lund (1690-1742)."""
+        title = str(page["title"])
+        return "(" not in title or bare_name(title) != bare_name(thing.text) or title == thing.text
+
+    def _is_old(self, page: Page) -> bool:
+        """Whether a page is much older than another one that was seen."""
+        if not (page["date"] and self._newest):
+            return False
+        return (date.fromisoformat(self._newest) - date.fromisoformat(page["date"])).days > _OLD
+
+
+def _changes(asked: str) -> bool:
+    """Whether what is asked for may have been otherwise: homes, jobs and hobbies, no days and no parents."""
+    return not (kin.of_people(asked) or asked.startswith("When ") or "date" in asked.split())
