@@ -77,7 +77,7 @@ class InStore:
         """Put the step on disk; Conflict when somebody else is at work on the trace."""
         with self._database.begin() as session:
             step = recording.begin_step(session, self.trace_id, new, seen=self._seen)
-            self._seen = runs.seen_version(session, self.trace_id)
+        self._seen += 1
         return step
 
     def complete(self, step: Step, observed: Observed) -> Step:
