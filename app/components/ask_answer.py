@@ -1,5 +1,6 @@
 """What a run came to, as the notebook shows it: the answer with its evidence, and how far the sources agree."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from db.record import TraceRecord
@@ -14,6 +15,8 @@ SOURCES = {
     "answer_model": "Known without a source",
     "final_thought": "Last thought",
 }
+MOST_SEEN = 8
+"""Steps that are named as showing the answer; where a mere number stands in more than these, it says nothing."""
 
 
 def conclusion(record: TraceRecord) -> dict[str, Any] | None:
@@ -37,15 +40,29 @@ def conclusion(record: TraceRecord) -> dict[str, Any] | None:
 
 
 def evidence(record: TraceRecord) -> list[int]:
-    """The steps whose observations show all parts of the answer, or else any of them."""
+    """The steps whose observations show all parts of the answer, or else few of them that together show the most."""
     wanted = parts(record.trace.final_answer or "")
     seen = {
         step.position: {part for part in wanted if f" {part} " in _plain(step.observation)}
         for step in record.steps
         if step.observation
     }
-    whole = [position for position, shown in seen.items() if shown == wanted]
-    return whole or [position for position, shown in seen.items() if shown]
+    found = [position for position, shown in seen.items() if shown == wanted] or _together(seen)
+    if len(found) > MOST_SEEN and all(part.isdigit() for part in wanted):
+        return []
+    return found[-MOST_SEEN:]
+
+
+def _together(seen: Mapping[int, set[str]]) -> list[int]:
+    """Steps each of which shows the most that those taken before it do not; of equals the one nearest to the answer."""
+    taken: list[int] = []
+    shown: set[str] = set()
+    while best := max(seen, key=lambda position: (len(seen[position] - shown), position), default=None):
+        if not seen[best] - shown:
+            break
+        taken.append(best)
+        shown |= seen[best]
+    return sorted(taken)
 
 
 def _plain(text: str) -> str:

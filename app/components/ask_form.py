@@ -23,6 +23,17 @@ AGENTS = {"humaniq": "HumanIQ: one agent", "fusion": "Fusion: text and graph apa
 MORE = ("pipeline", "sources", "form", "response", "merge")
 """The options that few change."""
 MOST_SHOWN = 8
+WIDE = 380
+"""Pixels of a field that says what its choice means."""
+CHOOSING = {
+    "dpp": "adaptive (DPP)",
+    "relevance": "relevance only",
+    "diversity": "diversity only",
+    "random": "random",
+    "one": "one example",
+    "none": "none",
+}
+"""The ways to choose demonstrations, as short as their field is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,7 @@ def ask_form() -> Wanted | None:
         persist_state="session",
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
-        world = _select("World", worlds, "world", width=150)
+        world = _select("World", worlds, "world", width=140)
         by = str(
             st.segmented_control(
                 "Answer", list(BY), format_func=BY.__getitem__, key="ask_by", required=True, persist_state="session"
@@ -105,7 +116,12 @@ def ask_form() -> Wanted | None:
         with st.popover("Limits", icon=":material/speed:"):
             limits = _limits(model=by == MODEL)
         asked = st.button(
-            "Ask", key="ask", type="primary", shortcut="Ctrl+Enter", icon=":material/send:", disabled=not worlds
+            "Ask",
+            key="ask",
+            type="primary",
+            shortcut="Ctrl+Enter",
+            icon=":material/send:",
+            disabled=by == MODEL and settings().model is None,
         )
     _tell(by)
     if not asked:
@@ -147,7 +163,7 @@ def _library() -> str | None:
     if not known:
         st.caption("No library yet: freeze one on the Library page.")
         return None
-    chosen: str = _select("Library", known, "library", width=170)
+    chosen: str = _select("Library", known, "library", width=150)
     return chosen
 
 
@@ -155,9 +171,10 @@ def _demonstrations() -> dict[str, Any]:
     selection = st.selectbox(
         "Demonstrations",
         list(SELECTIONS),
-        format_func=partial(_meant, "selection"),
+        format_func=CHOOSING.__getitem__,
         key="ask_selection",
         width=190,
+        help="  \n".join(f"{CHOOSING[name]}: {meant}" for name, meant in SELECTIONS.items()),
         persist_state="session",
     )
     k = st.number_input(
@@ -165,7 +182,7 @@ def _demonstrations() -> dict[str, Any]:
         0,
         MOST_SHOWN,
         key="ask_k",
-        width=92,
+        width=84,
         disabled=selection in ("one", "none"),
         help="How many demonstrations the model is shown.",
         persist_state="session",
@@ -175,7 +192,12 @@ def _demonstrations() -> dict[str, Any]:
 
 def _more() -> tuple[str, dict[str, Any]]:
     agent = st.selectbox(
-        "Reasoner", list(AGENTS), format_func=AGENTS.__getitem__, key="ask_agent", persist_state="session"
+        "Reasoner",
+        list(AGENTS),
+        format_func=AGENTS.__getitem__,
+        key="ask_agent",
+        width=WIDE,
+        persist_state="session",
     )
     options: dict[str, Any] = {
         name: st.selectbox(
@@ -183,6 +205,7 @@ def _more() -> tuple[str, dict[str, Any]]:
             list(CHOICES[name]),
             format_func=partial(_meant, name),
             key=f"ask_{name}",
+            width=WIDE,
             persist_state="session",
         )
         for name in MORE

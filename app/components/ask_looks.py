@@ -72,7 +72,7 @@ def _demonstrations(record: TraceRecord) -> None:
             each = chosen.demonstrations[place]
             with st.container(border=True, width=330, gap="small", key=f"pick_{place + 1}"):
                 if str(each.trace_id) in followed:
-                    st.markdown(f":material/check: **This one was followed.** {_aligned(replayed)}")
+                    st.markdown(":material/check: **This one was followed.**")
                 if st.button(
                     f"**{place + 1}** {plain(each.question)}",
                     key=f"open_pick_{place}",
@@ -80,13 +80,15 @@ def _demonstrations(record: TraceRecord) -> None:
                     help="Open the demonstration",
                 ):
                     open_demonstration(UUID(str(each.trace_id)))
+                if str(each.trace_id) in followed:
+                    st.caption(_aligned(replayed))
                 st.html(reasons(chosen, opened, place))
 
 
 def _aligned(replayed: dict[str, Any]) -> str:
     """What stands in the question where the demonstration's question has something else."""
     holes = replayed.get("alignment", {}).get("holes", ())
-    return "  \n".join(f":gray[{plain(each['there'])}] → {plain(each['here'])}" for each in holes)
+    return "  \n".join(f"{plain(each['there'])} → **{plain(each['here'])}**" for each in holes)
 
 
 def _prompt(record: TraceRecord) -> None:

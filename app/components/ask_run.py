@@ -11,6 +11,7 @@ from app.components.notebook import show_trace
 from app.components.plain import plain, plain_html
 from app.components.usage import spent_in_all, trace_spent
 from app.resources import database
+from app.solving import REPLAY
 from app.spent import seconds
 from db import reading
 from db.models import User, now
@@ -67,6 +68,7 @@ def _panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
                 "conclusion": answer,
                 "interrupted": "The tool is at work …" if at_work else LEFT,
                 "hint": "",
+                "spent": "",
             },
         )
     if at_work and ask is not None and ask.said:
@@ -100,7 +102,9 @@ def _ended(record: TraceRecord) -> None:
     told = " · ".join(filter(None, (_steps(len(record.steps)), took, spent_in_all(trace.cost))))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
     if ending == "answered" or ending is None:
-        st.caption(f"{trace.status.capitalize()} · {plain(record.maker)} · {told}")
+        maker = "by following a demonstration" if trace.reasoner == REPLAY else plain(record.maker)
+        reviewed = f" · {trace.status}" if trace.ending and trace.status != "submitted" else ""
+        st.caption(f"{(trace.ending or trace.status).capitalize()} {maker}{reviewed} · {told}")
         return
     say = {"refused": st.info, "failed": st.error}.get(ending, st.warning)
     say(f"**{ending.capitalize()}.** {_sentence(trace.failure)} {ADVICE[ending]}")

@@ -111,7 +111,11 @@ def show_worst(worst: Sequence[Rated]) -> None:
     """The lowest ratings first; a click opens the trace at its step."""
     low = {f"{each.trace_id}:{each.position}": each for each in worst if each.rating < 5}
     if not low:
-        st.caption("Nothing was rated below five stars.")
+        st.caption(
+            "Every rated observation has five stars."
+            if worst
+            else "No observation is rated yet: the stars under each step do that, on the Annotate and the Ask page."
+        )
         return
 
     def open_step(which: str) -> None:

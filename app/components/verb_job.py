@@ -58,18 +58,20 @@ def start_verb_job(kind: Kind, name: str, words: list[str]) -> None:
 
 
 def show_verb_job(kind: Kind, name: str) -> bool:
-    """Draw the job of that name, anew every second while it is at work; whether there is one."""
+    """Draw the job of that name, anew every second while it is at work; whether it is at work."""
     job = next((job for job in _jobs(kind.key).all() if job.world == name), None)
     if job is None:
         return False
-    st.fragment(_panel, run_every=1.0 if job.state == "running" else None)(kind, job)
-    return True
+    running = job.state == "running"
+    st.fragment(_panel, run_every=1.0 if running else None)(kind, job, running=running)
+    return running
 
 
-def _panel(kind: Kind, job: Job) -> None:
+def _panel(kind: Kind, job: Job, *, running: bool) -> None:
     if job.state == "done":
         _jobs(kind.key).dismiss(job)
-        # What it made is kept, and drawn now.
+    if job.state == "done" or (running and job.state != "running"):
+        # What it made is kept, and drawn now; and all of the page shows that it is no longer at work.
         st.rerun()
     with st.container(key=f"{kind.key}_job", border=True, gap="small"):
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -35,7 +35,9 @@ REPAIRS = {
 
 
 def show_verification(project: Project, run: Run, *, at_work: bool) -> None:
-    """Draw it."""
+    """Draw it; as a fragment, which leaves it to the page to open a failure."""
+    if "open_failure" in st.session_state:
+        st.rerun()
     with database().read() as session:
         found = verifications.outcomes(session, run)
     report = report_of(run, found)
@@ -62,8 +64,10 @@ def _heading(report: Report) -> str:
 
 
 def _show_sizes(report: Report) -> None:
+    left = {"left": f"{report['left']:,}"} if report["left"] else {}
     told = {
         "questions": f"{report['questions']:,}",
+        **left,
         "right": f"{report['right']:,}",
         "wrong": f"{report['answered'] - report['right']:,}",
         "refused": f"{report['refused']:,}",

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.components.ask_form import CHOOSING
 from app.components.verb_job import VERIFYING, start_verb_job
 from app.components.version_list import known_versions
 from app.resources import settings
@@ -61,7 +62,9 @@ def _libraries() -> list[str]:
 
 def _with_a_model() -> list[str]:
     with st.container(horizontal=True):
-        mode = st.selectbox("Demonstrations", list(SELECTIONS), key="verify_mode", width=200)
+        mode = st.selectbox(
+            "Demonstrations", list(SELECTIONS), format_func=CHOOSING.__getitem__, key="verify_mode", width=200
+        )
         k = st.number_input("k", 0, 8, 3, key="verify_k", width=110)
         money = st.number_input(
             "US dollars in all", 0.0, value=None, key="verify_money", placeholder="no limit", width=200

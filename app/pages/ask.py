@@ -5,6 +5,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.components.ask_acts import start
+from app.components.ask_examples import show_examples
 from app.components.ask_form import ask_form, seed
 from app.components.ask_history import show_history
 from app.components.ask_looks import TRACE, choose_look, show_look
@@ -35,7 +36,6 @@ def shown_record() -> TraceRecord | None:
         with database().read() as session:
             return reading.open_trace(session, UUID(named))
     except (ValueError, Missing):
-        st.warning("The address names a trace that is not here; ask something, or open one from the history.")
         return None
 
 
@@ -52,10 +52,13 @@ wanted = ask_form()
 if wanted is not None and start(wanted):
     st.rerun()
 if record is None:
+    if st.query_params.get("trace"):
+        st.warning("The address names a trace that is not here; ask something, or open one from the history.")
     st.caption(
         "Steps appear here as they happen, with what they found. Whatever is asked is kept: it can be shared, mended "
         "and made a demonstration."
     )
+    show_examples()
 else:
     if " ".join(st.session_state["ask_question"].split()) != record.question.text:
         # The field has been changed since.

@@ -22,6 +22,8 @@ KEYS = {
     "?": "This sheet",
 }
 LISTED = 30
+# Seconds between two looks at what a verification at work has found; a string here would be drawn.
+PULSE = 3.0
 
 
 def masthead(project: Project, person: User) -> None:
@@ -38,16 +40,25 @@ def masthead(project: Project, person: User) -> None:
         choose_who(person)
 
 
-def choose_verification(project: Project) -> Run | None:
-    """The list, the latest first; what the address names, else the latest."""
+def choose_verification(project: Project) -> tuple[Run | None, UUID | None]:
+    """The list, the latest first; gives what the address names, else the latest, and which the latest is."""
     with database().read() as session:
         runs = verifications.verifications(session, project.id)[:LISTED]
         told = {run.id: report_of(run, verifications.outcomes(session, run)) for run in runs}
+    latest = runs[0] if runs else None
     named = st.query_params.get("verification", "")
-    chosen = next((run for run in runs if str(run.id) == named), runs[0] if runs else None)
+    chosen = next((run for run in runs if str(run.id) == named), latest)
     for run in runs:
         _row(run, told[run.id], chosen=run is chosen)
-    return chosen
+    return chosen, latest.id if latest else None
+
+
+def await_next(project: Project, latest: UUID | None) -> None:
+    """Draw the page anew as soon as the verification that is at work has begun."""
+    with database().read() as session:
+        begun = verifications.verifications(session, project.id)[:1]
+    if begun and begun[0].id != latest:
+        st.rerun()
 
 
 def _row(run: Run, report: Report, *, chosen: bool) -> None:
@@ -74,20 +85,23 @@ project = current_project()
 if project is None:
     st.info("There is no project yet; `showhow setup` prepares one.")
 else:
+    follow_up(project)
     masthead(project, person)
     left, right = st.columns([1, 3.8], gap="medium")
-    with left, st.container(key="list"):
-        run = choose_verification(project)
+    with left:
+        with st.container(key="list"):
+            run, latest = choose_verification(project)
         if run is None:
-            st.caption("Nothing was verified yet.")
+            st.caption("What is verified is listed here.")
     with right:
         at_work = show_verb_job(VERIFYING, project.name)
+        if at_work:
+            st.fragment(await_next, run_every=PULSE)(project, latest)
         if run is not None:
-            show_verification(project, run, at_work=at_work)
+            st.fragment(show_verification, run_every=PULSE if at_work else None)(project, run, at_work=at_work)
         elif not at_work:
             st.info(
                 "A reasoner answers the questions of this project that have a gold answer. What it gets wrong is "
                 "repaired on the Annotate page, approved on the Review page, and frozen into the library here; then "
                 "the failures are asked again. Begin with Verify (Alt+V)."
             )
-    follow_up(project)

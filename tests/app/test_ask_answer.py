@@ -32,9 +32,14 @@ def record(answer: str | None, observations: list[str | None], **told: object) -
         ("Ada Reed, Ben Cole", ["Ada Reed", "Ben Cole and Ada Reed", "Ben Cole"], [2]),
         ("Ada Reed, Ben Cole", ["Ada Reed", "Ben Cole"], [1, 2]),
         ("Saltwick", [ARTICLE], []),
+        # Few steps that together show the most, the latest of equals.
+        ("Ada, Ben, Cy", ["Ada", "Ada", "Ben and Cy", "Cy"], [2, 3]),
+        # Of many the ones nearest to the answer; a number that stands everywhere says nothing.
+        ("Gullhaven", [ARTICLE] * 20, [13, 14, 15, 16, 17, 18, 19, 20]),
+        ("5", [ARTICLE] * 20, []),
     ],
 )
-def test_an_answer_is_linked_to_the_steps_that_show_all_of_it_or_else_a_part(
+def test_an_answer_is_linked_to_the_steps_that_show_all_of_it_or_else_to_few_that_do_together(
     answer: str, observations: list[str | None], steps: list[int]
 ):
     assert evidence(record(answer, observations)) == steps

@@ -115,7 +115,8 @@ function drawer(data, act) {
     return set;
   };
 
-  const argument = (a) => a.value.length > 90 || a.value.includes("\n")
+  // What is long or a query stands on lines of its own; a long sentence reads on.
+  const argument = (a) => a.value.includes("\n") || (a.value.length > 90 && /[{}<>]/.test(a.value))
     ? el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.origin && el("span", { className: "origin" }, a.origin), el("span", { className: "long" }, a.value))
     : el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.value, a.origin && el("span", { className: "origin" }, a.origin));
 
