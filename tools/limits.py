@@ -81,6 +81,9 @@ def first(failed: BaseException) -> BaseException:
 def reason(failed: BaseException) -> str:
     """The kind of an error and its first words, in one line."""
     failed = first(failed)
-    words = " ".join(str(failed).split())
+    try:
+        words = " ".join(str(failed).split())
+    except Exception:  # noqa: BLE001 - a foreign error may fail even at telling what it is
+        words = ""
     words = f"{words[:_TOLD]} …" if len(words) > _TOLD else words
     return f"{type(failed).__name__}: {words}" if words else type(failed).__name__

@@ -34,9 +34,29 @@ class Terms:
     """What the tool was given to work with and must not be told on."""
 
 
-def adopt(found: BaseTool, terms: Terms, call: Call) -> Tool:
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What somebody else's tool tells of itself."""
+
+    description: str
+    schema: dict[str, Any]
+
+
+def described(found: BaseTool, terms: Terms) -> Described:
+    """What a LangChain tool tells of itself; a ToolError where its arguments have no schema."""
+    try:
+        given = found.tool_call_schema
+        schema = dict(given) if isinstance(given, dict) else TypeAdapter(given).json_schema()
+    except (PydanticUserError, TypeError) as wrong:
+        raise ToolError(
+            f"The tool {terms.name} of {terms.place} has arguments that are no JSON: {' '.join(str(wrong).split())}."
+        ) from wrong
+    return Described(found.description, schema)
+
+
+def adopt(found: Described, terms: Terms, call: Call) -> Tool:
     """The tool on these terms; a ToolError when its arguments have no schema that a form can be made of."""
-    schema = _schema(found, terms)
+    schema = _fit(found.schema, terms)
     checks = validator_for(schema)(schema, registry=Registry())
     parameters = parameters_of(schema)
 
@@ -55,17 +75,11 @@ def adopt(found: BaseTool, terms: Terms, call: Call) -> Tool:
     )
 
 
-def _schema(found: BaseTool, terms: Terms) -> dict[str, Any]:
+def _fit(schema: dict[str, Any], terms: Terms) -> dict[str, Any]:
     try:
-        given = found.tool_call_schema
-        schema = dict(given) if isinstance(given, dict) else TypeAdapter(given).json_schema()
         validator_for(schema).check_schema(schema)
     except SchemaError as wrong:
         raise ToolError(f"The tool {terms.name} of {terms.place} has no valid schema: {wrong.message}.") from wrong
-    except (PydanticUserError, TypeError) as wrong:
-        raise ToolError(
-            f"The tool {terms.name} of {terms.place} has arguments that are no JSON: {' '.join(str(wrong).split())}."
-        ) from wrong
     if schema.get("type", "object") != "object" or _leaves(schema):
         raise ToolError(
             f"The tool {terms.name} of {terms.place} has a schema that is no object or refers to other places."

@@ -6,31 +6,30 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
-from langchain_core.tools.base import create_schema_from_function
 from pydantic_core import to_jsonable_python
 
-from tools.foreign.adopt import Terms, adopt
+from tools.foreign.adopt import Described, Terms, adopt, described
 from tools.foreign.declared import DeclaredFunction
+from tools.foreign.signature import Loose, Signature
 from tools.limits import reason
 from tools.tool import Tool
 from tools.tool_error import ToolError
-
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def load_function(name: str, declared: DeclaredFunction, folder: Path | None) -> Tool:
     """The tool under that name; a ToolError that says why it cannot be loaded and what to correct."""
     found = _found(name, declared, folder)
-    if not isinstance(found, BaseTool):
-        found = _structured(name, found, declared.place)
     title = declared.title or name.replace("_", " ").replace("-", " ").strip().capitalize()
-    return adopt(found, Terms(name, title, declared.place, declared.limits), lambda given: _called(found, given))
+    terms = Terms(name, title, declared.place, declared.limits)
+    if isinstance(found, BaseTool):
+        return adopt(described(found, terms), terms, lambda given: _called(found, given))
+    about, signature = _described(name, found, declared.place)
+    return adopt(about, terms, lambda given: _message_of(found, signature.bound(given)))
 
 
 def _found(name: str, declared: DeclaredFunction, folder: Path | None) -> Any:
@@ -52,7 +51,7 @@ def _found(name: str, declared: DeclaredFunction, folder: Path | None) -> Any:
     return found
 
 
-def _structured(name: str, found: Any, place: str) -> BaseTool:
+def _described(name: str, found: Any, place: str) -> tuple[Described, Signature]:
     if not inspect.isroutine(found):
         raise ToolError(
             f"The tool {name} cannot be loaded: {place} is of type {type(found).__name__}, neither a LangChain tool "
@@ -60,37 +59,26 @@ def _structured(name: str, found: Any, place: str) -> BaseTool:
         )
     if not inspect.getdoc(found):
         raise ToolError(f"The tool {name} cannot be loaded: {place} has no docstring to describe it; write one.")
-    loose = [p.name for p in inspect.signature(found).parameters.values() if p.kind not in _NAMED]
-    if loose:
-        raise ToolError(
-            f"The tool {name} cannot be loaded: {place} takes {', '.join(loose)} without a name of its own, of which "
-            "no form can be made; give each argument a name and a type."
-        )
     try:
-        schema = create_schema_from_function(name, found, parse_docstring=False, error_on_invalid_docstring=False)
+        signature = Signature(found)
+    except Loose as loose:
+        raise ToolError(
+            f"The tool {name} cannot be loaded: {place} takes {loose} without a name of its own, of which "
+            "no form can be made; give each argument a name and a type."
+        ) from loose
     except Exception as failed:
         raise ToolError(f"The tool {name} cannot be loaded: {place} has no usable types: {reason(failed)}.") from failed
-    return StructuredTool(
-        name=name,
-        description=inspect.cleandoc(inspect.getdoc(found) or ""),
-        args_schema=schema,
-        func=_with_artifact(found),
-        response_format="content_and_artifact",
-    )
+    return Described(inspect.cleandoc(inspect.getdoc(found) or ""), signature.schema), signature
 
 
-def _with_artifact(function: Callable[..., Any]) -> Callable[..., tuple[str, Any]]:
-    @wraps(function)
-    def call(**arguments: Any) -> tuple[str, Any]:
-        found = function(**arguments)
-        if inspect.iscoroutine(found):
-            found = asyncio.run(found)
-        if isinstance(found, str):
-            return found, None
-        kept = to_jsonable_python(found, fallback=str)
-        return json.dumps(kept, ensure_ascii=False), kept
-
-    return call
+def _message_of(function: Callable[..., Any], arguments: dict[str, Any]) -> ToolMessage:
+    found = function(**arguments)
+    if inspect.iscoroutine(found):
+        found = asyncio.run(found)
+    if isinstance(found, str):
+        return ToolMessage(found, tool_call_id="call")
+    kept = to_jsonable_python(found, fallback=str)
+    return ToolMessage(json.dumps(kept, ensure_ascii=False), artifact=kept, tool_call_id="call")
 
 
 def _called(found: BaseTool, given: dict[str, Any]) -> ToolMessage:

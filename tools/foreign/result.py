@@ -59,7 +59,8 @@ def _read(text: str) -> Any:
         return None
     try:
         return plain(json.loads(text, parse_constant=str))
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError, ToolError):
+        # No JSON after all, or more than a page can show; the text stays what it is.
         return None
 
 

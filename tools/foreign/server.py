@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
-from tools.foreign.adopt import Terms, adopt
+from tools.foreign.adopt import Terms, adopt, described
 from tools.foreign.declared import USABLE, DeclaredServer
 from tools.foreign.loop import submit
 from tools.foreign.session import Session, SessionEnded
@@ -110,7 +110,8 @@ class Server:
                 name = _usable(f"{self.name}_{found.name}")
             try:
                 self._check_name(name, found.name)
-                self.tools[name] = adopt(found, self._terms(name, found), self._caller(found.name))
+                terms = self._terms(name, found)
+                self.tools[name] = adopt(described(found, terms), terms, self._caller(found.name))
             except ToolError as refused:
                 self.refused[name] = str(refused)
 

@@ -130,6 +130,38 @@ def test_whatever_a_tool_raises_is_its_failure(load: Load, nowhere: Context, bod
     assert len(failed) < 500
 
 
+def test_arguments_may_be_called_as_anything(load: Load, nowhere: Context) -> None:
+    """Also as what LangChain and pydantic take for their own."""
+    names = ("config", "callbacks", "run_manager", "self", "args", "kwargs", "schema", "copy", "model_config", "_under")
+    annotated = ", ".join(f"{name}: Annotated[str, 'about {name}']" for name in names)
+    found = load(f"def found({annotated}):\n    'Say all.'\n    return [{', '.join(names)}]")
+    assert [(p.name, p.hint) for p in found.parameters] == [(name, f"about {name}") for name in names]
+    seen = found.call(nowhere, {name: f"<{name}>" for name in names}).observation
+    assert seen is not None
+    assert seen.data == {"result": [f"<{name}>" for name in names]}
+    assert "'_under' is a required property" in error_of(found.call(nowhere, dict.fromkeys(names[:-1], "")))
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5000 + "}", "[" * 5000, "[" * 90 + "]" * 90, '{"a": 1'])
+def test_a_text_that_looks_like_json_and_is_none_stays_text(load: Load, nowhere: Context, text: str) -> None:
+    seen = load(f"def found():\n    'Say it.'\n    return {text!r}").call(nowhere, {}).observation
+    assert seen is not None
+    assert (seen.text, seen.data) == (text, {})
+
+
+def test_an_error_that_cannot_be_told_is_a_failure(load: Load, nowhere: Context) -> None:
+    found = load("""
+        class Mute(Exception):
+            def __str__(self):
+                raise RuntimeError("no words")
+
+        def found():
+            'Fail.'
+            raise Mute
+    """)
+    assert error_of(found.call(nowhere, {})) == "found failed with Mute; try other arguments, or another tool."
+
+
 def test_a_tool_that_hangs_ends_at_its_limit_and_the_next_call_works(load: Load, nowhere: Context) -> None:
     found = load("def found(wait: float):\n    'Wait.'\n    time.sleep(wait)\n    return 'done'", seconds=0.3)
     assert "gave no answer within its limit of 0.3 s" in error_of(found.call(nowhere, {"wait": 60}))
@@ -161,6 +193,8 @@ def test_what_is_too_long_is_cut_and_says_so(load: Load, nowhere: Context) -> No
         ("def found(x: int): return x", "found", "has no docstring"),
         ("def found(*words: str):\n    'Join.'", "found", "takes words without a name of its own"),
         ("def found(x: 'Nothing'):\n    'Say.'", "found", "has no usable types"),
+        ("import math\nfound = math.log", "found", "has no usable types"),
+        ("from collections.abc import Callable\ndef found(x: Callable):\n    'Say.'", "found", "has no usable types"),
     ],
 )
 def test_what_cannot_be_loaded_says_why(load: Load, code: str, place: str, why: str) -> None:
