@@ -124,10 +124,18 @@ class Registry:
             loaded = self._function(name)
             tools, problem = ((loaded,), None) if isinstance(loaded, Tool) else ((), str(loaded))
             found.append(State("function", name, declared.place, tools, problem))
+        taken: dict[str, str] = {}
         for server in self._started():
             problems = [f"The server {server.name} is not available: {server.problem}."] if server.problem else []
+            problems += [
+                f"The server {taken[name]} has a tool {name} as well; give the server {server.name} another prefix."
+                for name in server.tools
+                if name in taken
+            ]
             problem = " ".join([*problems, *server.refused.values()]) or None
-            found.append(State("server", server.name, server.place, tuple(server.tools.values()), problem))
+            own = tuple(tool for name, tool in server.tools.items() if name not in taken)
+            taken |= dict.fromkeys((tool.name for tool in own), server.name)
+            found.append(State("server", server.name, server.place, own, problem))
         refused = self.declared.refused.items()
         return found + [State("file", name or "the file", "the file of tools", (), why) for name, why in refused]
 

@@ -38,7 +38,8 @@ def add(
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        # Some editors begin a file with a mark of its encoding.
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as failed:
         raise CommandFailed(f"{file} cannot be read ({failed})") from failed
 

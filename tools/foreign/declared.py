@@ -23,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tools.limits import CHARACTERS, SECONDS, Limits
 
@@ -32,6 +33,15 @@ Entry = TypeVar("Entry", bound=BaseModel)
 USABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names that language models can call a tool by."""
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_FORMS = {
+    "place": 'it must be module:function, such as "my_tools:count_words"',
+    "token": "it must name the environment variable that holds the token, never the token itself",
+    "environment": "it must be a list of names of environment variables, never their values",
+    "args": 'it must be a list of texts, such as ["--quiet"]',
+    "prefix": "it must be at most 40 of A-Z, a-z, 0-9, _ and -",
+    "url": "it must be an address such as https://tools.example/mcp",
+}
+"""What a field must be, where pydantic would tell it in patterns."""
 
 
 class _Limited(BaseModel):
@@ -71,6 +81,18 @@ class DeclaredServer(_Limited):
             raise ValueError("a server has either a command, which starts it, or a url, where it runs")
         return self
 
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str | None) -> str | None:
+        try:
+            parts = urlsplit(url or "http://none")
+            whole = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            whole = False
+        if not whole:
+            raise ValueError("no address")
+        return url
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -86,7 +108,7 @@ class Declared:
 def read_declared(file: Path) -> Declared:
     """What the file declares; an entry that is wrong is refused by itself, with a sentence on what to correct."""
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as failed:
         return Declared(refused={"": f"{file} cannot be read: {failed.strerror or failed}."})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
@@ -116,9 +138,18 @@ def _entries(table: Any, kind: type[Entry], where: str, refused: dict[str, str])
         try:
             found[name] = kind.model_validate(told)
         except ValidationError as wrong:
-            first = wrong.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the entry"
-            refused[name] = (
-                f"{where}{name}]: {place}: {first['msg'].removeprefix('Value error, ').lower()}; correct it there."
-            )
+            refused[name] = f"{where}{name}]: {_why(wrong, kind)}; correct it there."
     return found
+
+
+def _why(wrong: ValidationError, kind: type[BaseModel]) -> str:
+    """The first thing that is wrong, in words."""
+    first = wrong.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if not name:
+        of_it = "it is no table of fields" if first["type"] == "model_type" else first["msg"]
+        return f"the entry: {of_it.removeprefix('Value error, ')}"
+    if first["type"] == "extra_forbidden":
+        return f"{name} is no field that is known; it may have {', '.join(kind.model_fields)}"
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{name}: {_FORMS.get(name) or said[:1].lower() + said[1:]}"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import anyio
 import httpx
@@ -26,6 +27,7 @@ TRY_AGAIN = 30.0
 _SESSION_TERMINATED = 32600
 _PING = 2.0
 _FAREWELL = 8.0
+_SHORTEST_KEY = 6
 _GRACE = 1.0
 """What a call here waits longer than its limit, so that it is the limit's sentence that is told."""
 
@@ -50,7 +52,11 @@ class Server:
     def place(self) -> str:
         """How it is started, or where it runs."""
         declared = self._declared
-        return str(declared.url) if declared.command is None else " ".join([declared.command, *declared.args])
+        if declared.command is not None:
+            return " ".join([declared.command, *declared.args])
+        # Keys may stand before the host and after the path.
+        parts = urlsplit(str(declared.url))
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
     def problem(self) -> str | None:
@@ -134,7 +140,10 @@ class Server:
 
     def _secrets(self) -> tuple[str, ...]:
         names = (*self._declared.environment, *([self._declared.token] if self._declared.token else []))
-        return tuple(self._environ[name] for name in names if self._environ.get(name))
+        given = [self._environ[name] for name in names if self._environ.get(name)]
+        parts = urlsplit(self._declared.url or "")
+        told = [parts.query, parts.netloc.rpartition("@")[0], parts.password, *dict(parse_qsl(parts.query)).values()]
+        return (*given, *(each for each in told if each and len(each) >= _SHORTEST_KEY))
 
     def _hide(self, text: str) -> str:
         for secret in self._secrets():

@@ -35,15 +35,23 @@ def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("entry", "name", "why"),
     [
-        ('[functions.a]\nplace = "no place"', "a", "[functions.a]: place: string should match"),
-        ("[functions.a]\n", "a", "place: field required"),
-        ('[functions.a]\nplace = "m:f"\nsecond = 3', "a", "second: extra inputs"),
+        ('[functions.a]\nplace = "no place"', "a", "[functions.a]: place: it must be module:function"),
+        ("[functions.a]\n", "a", "place: it must be module:function"),
+        (
+            '[functions.a]\nplace = "m:f"\nsecond = 3',
+            "a",
+            "second is no field that is known; it may have seconds, characters, place, title",
+        ),
         ('[functions.a]\nplace = "m:f"\nseconds = 0', "a", "seconds: input should be greater than 0"),
         ('[functions."a b"]\nplace = "m:f"', "a b", "has a name that models cannot use"),
         ("[servers.a]\nseconds = 3", "a", "a server has either a command"),
         ('[servers.a]\ncommand = "x"\nurl = "http://y"', "a", "a server has either a command"),
-        ('[servers.a]\nurl = "ftp://y"', "a", "url: string should match"),
-        ('[servers.a]\nurl = "http://y"\ntoken = "a secret!"', "a", "token: string should match"),
+        ('[servers.a]\nurl = "ftp://y"', "a", "url: it must be an address"),
+        ('[servers.a]\nurl = "http://y"\ntoken = "a secret!"', "a", "token: it must name the environment variable"),
+        ('[servers.a]\nurl = "http://y:99999"', "a", "url: it must be an address"),
+        ('[servers.a]\nurl = "http://[y"', "a", "url: it must be an address"),
+        ('[servers.a]\ncommand = "x"\nargs = "one two"', "a", "args: it must be a list of texts"),
+        ("[functions]\na = 3", "a", "the entry: it is no table of fields"),
         ('[functions.a]\nplace = "m:f"\n[servers.a]\nurl = "http://y"', "a", "both a function and a server"),
         ("[tools.a]\n", "", "has 'tools', but only the tables functions and servers"),
         ("functions = 3", "", "is no table"),
@@ -56,6 +64,12 @@ def test_an_entry_that_is_wrong_is_refused_by_itself(tmp_path: Path, entry: str,
     assert list(found.servers) == ["good"]
     assert why in found.refused[name]
     assert str(file) in found.refused[name]
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "tools.toml"
+    file.write_text(GOOD, encoding="utf-8-sig")
+    assert not read_declared(file).refused
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:

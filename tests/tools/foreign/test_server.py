@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.moody import moody, status
 from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
 from tools.foreign.declared import DeclaredServer
 from tools.foreign.process import LONGEST
@@ -212,9 +213,35 @@ def test_a_server_that_does_not_start_takes_nothing_else_with_it(declared: dict[
     known.close()
 
 
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_a_key_in_an_address_is_not_told(transport: str) -> None:
+    with moody() as server:
+        server.will(status(401))
+        url = f"{server.url.replace('http://', f'http://me:{SECRET}@')}/mcp?key={SECRET}&n=1"
+        known = registry_of(keyed=DeclaredServer.model_validate({"url": url, "transport": transport}))
+        (state,) = [state for state in known.states() if state.kind == "server"]
+        assert SECRET in server.asked[0].path
+    assert state.place == f"{server.url}/mcp"
+    assert "401" in str(state.problem)
+    assert SECRET not in f"{state.problem}{known.problem('keyed_say')}"
+    known.close()
+
+
+def test_of_two_servers_with_a_tool_of_one_name_the_first_has_it_everywhere() -> None:
+    one, other = (weather_by_command(seconds=PATIENCE, prefix="") for _ in range(2))
+    known = registry_of(one=one, other=other)
+    first, second = (state for state in known.states() if state.kind == "server")
+    assert [tool.name for tool in first.tools] == ALL
+    assert second.tools == ()
+    assert "The server one has a tool say as well; give the server other another prefix." in str(second.problem)
+    assert known.all()["say"] is known.tool("say") is first.tools[ALL.index("say")]
+    known.close()
+
+
 def test_a_server_ends_with_the_program_that_started_it_however_that_ends(tmp_path: Path) -> None:
     script = f"""
 import os, sys, time
+from tests.servers.moody import moody, status
 from tests.servers.weather_started import registry_of, weather_by_command
 from tools.tool import Context
 from worlds.source import World
