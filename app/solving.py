@@ -20,7 +20,7 @@ from reasoners.setup import Setup
 from settings import DEFAULT_LIBRARY
 
 REPLAY = "replay"
-REPLAYED_STEPS = 120
+REPLAYED_STEPS = 300
 """The most steps where demonstrations are followed: that costs nothing, and a chain over many people is long."""
 RANKED = 50
 """Demonstrations that replay may try, the most alike first."""

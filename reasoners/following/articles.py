@@ -19,6 +19,11 @@ class Articles:
         self._inquiry = inquiry
         self._read: dict[str, list[str]] = {}
         self._best: dict[str, list[str]] = {}
+        self._titles: dict[str, str] = {}
+
+    def titled(self, thing: Thing) -> Thing:
+        """The thing under the title of its article, where that is known to be another one than its name."""
+        return Thing(self._titles.get(thing.id or "", thing.text), thing.id)
 
     def told(self, template: str, thing: Thing) -> Steps:
         """What the article about a thing says; [] where it says nothing."""
@@ -28,6 +33,7 @@ class Articles:
         except NotCalled as failed:
             inquiry.unclear.append(str(failed))
             return []
+        thing = self.titled(thing)
         found = inquiry.reader.answers(template, TEXT, sentences, thing.text)
         if not found and (odd := inquiry.reader.odd(sentences if inquiry.spread else best, thing.text, template, TEXT)):
             inquiry.doubt(asked, odd)
@@ -47,6 +53,7 @@ class Articles:
                 title = yield from self._inquiry.names.title(thing)
                 if title == thing.text:
                     raise
+                self._titles[str(thing.id)] = title
                 read = yield from self._inquiry.walk.call(thought, "read", title=title, question=asked)
             if "sentences" not in read:
                 raise Broken(f"several articles are called {title}")

@@ -52,8 +52,8 @@ def content(text: str) -> set[str]:
     return {_root(word) for word in words(text) if word not in FUNCTION_WORDS}
 
 
-_VERBS = {"birth": "born", "birthplace": "born", "death": "die", "dead": "die", "wed": "marry"}
-"""Nouns whose verb looks otherwise."""
+_VERBS = {"birth": "born", "birthplace": "born", "death": "die", "dead": "die", "wed": "marry", "settled": "reside"}
+"""Words whose usual verb looks otherwise."""
 
 
 def _root(word: str) -> str:
@@ -63,6 +63,13 @@ def _root(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) > 1:
             return word.removesuffix(ending) + instead
     return word
+
+
+LIGHT = content(
+    "become became make made take took count among each other couple place day date up together favourite "
+    "choose chose chosen pick picked"
+)
+"""Words that add nothing to the noun beside them: became friends, took place, counts him among her friends."""
 
 
 def days_in(text: str) -> list[tuple[int, int, str]]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from db.record import TraceRecord
 from reasoners.following import kin
 from reasoners.following.asks import BLANK, TEXT, WEB, Ask, Demonstration, Search
-from reasoners.following.english import content, names_in, plain, words
+from reasoners.following.english import LIGHT, content, names_in, plain, words
 from reasoners.following.fitting import Fit, counting, fit
 from reasoners.following.frames import Frame, learned
 from reasoners.following.operations import COUNT
@@ -123,7 +123,7 @@ class Lessons:
         """The words of everything that demonstrations ask for, with those that English has for it."""
         if not self._asked_words:
             told = [phrase for template in self.wordings.templates for phrase in self.phrases_for(template)]
-            self._asked_words = {word for each in (*told, *self.wordings.phrases) for word in content(each)}
+            self._asked_words = {word for each in (*told, *self.wordings.phrases) for word in content(each)} - LIGHT
         return self._asked_words
 
     def every_pattern(self, source: str) -> list[tuple[str, Pattern]]:

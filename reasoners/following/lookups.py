@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from reasoners.following import kin
 from reasoners.following.articles import Articles
 from reasoners.following.asks import BLANK, GRAPH, TEXT, WEB
-from reasoners.following.english import as_day, listed, plain
+from reasoners.following.english import as_day, listed
 from reasoners.following.graph import Graph, hops, relations
 from reasoners.following.inquiry import Inquiry
 from reasoners.following.lessons import Lessons
 from reasoners.following.pages import Pages
-from reasoners.following.things import Thing, merged, ways_to_write
+from reasoners.following.things import Thing, is_same, merged, ways_to_write
 from reasoners.following.walk import Broken, NotCalled, Steps, Walk
 from reasoners.following.wordings import relation_of
 
@@ -99,7 +99,7 @@ class Lookups:
                 if what and not more:
                     raise Broken(f"no source tells the {step} of {each.text}")
             things = reached
-        return [each for each in things if not way.differs or plain(each.text) != plain(thing.text)]
+        return [each for each in things if not way.differs or not is_same(each, thing)]
 
     def _told(self, template: str, thing: Thing, *, on_the_way: bool) -> Steps:
         """What the sources tell by themselves."""
@@ -111,7 +111,7 @@ class Lookups:
         for source in self._sources:
             if found and not self._wanted(template, found):
                 continue
-            more = yield from ways[source](template, thing)
+            more = yield from ways[source](template, self._articles.titled(thing))
             found = merged(found, more)
             if source == GRAPH and inquiry.spread is None:
                 yield from self._compare(template, thing, found)
@@ -161,14 +161,14 @@ class Lookups:
 
     def _probe(self, thing: Thing, asked_already: str) -> Steps:
         """Compare the sources by something else that demonstrations ask the graph for."""
-        silent = TEXT in self._sources and self._inquiry.spread is None
+        unclear, self._inquiry.unclear = self._inquiry.unclear, []
         for template in self._lessons.asked_of_graph:
             if template != asked_already and self._inquiry.spread is None and not template.startswith("Who "):
                 self._inquiry.spread = True  # until it is told otherwise, and so that the probe is not probed
                 found = yield from self._graph.told(template, thing)
                 self._inquiry.spread = None
                 if found:
-                    silent = False
                     yield from self._compare(template, thing, found)
-        if silent and self._inquiry.spread is None:
-            self._inquiry.spread = True  # the graph knows nothing of somebody
+        self._inquiry.unclear = unclear  # of the question at hand, not of the probes
+        if TEXT in self._sources and self._inquiry.spread is None:
+            self._inquiry.spread = True  # nothing shows that one source tells all

@@ -5,18 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reasoners.following import kin
-from reasoners.following.english import FUNCTION_WORDS, NAME, content, days_in, singular
+from reasoners.following.english import FUNCTION_WORDS, LIGHT, NAME, content, days_in, singular
 
-_LIGHT = content(
-    "become became make made take took count among each other couple place day date up together favourite "
-    "choose chose chosen pick picked"
-)
-"""Words that add nothing to the noun beside them: became friends, took place, counts him among her friends."""
 _TITLED = r"(?:(?P<title>Mr|Ms|Mrs) )?"
 _BEGINNINGS = ("His", "Her", "He", "She", "The", "This", "By", "In", "Their", "They")
 _HELD = FUNCTION_WORDS | {"as"}
 _SUBJECTS = ("<s>", "he", "she", "they")
 _IS = "(?:is|was|are|were)"
+_BECAME = re.compile(r"<s> (?:became|becomes) an? (?P<what>[a-z][a-z -]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ def _mutual(found: Bare, relation: str) -> list[str]:
     if both is None:
         return []
     speaking = {word for phrase in kin.words_for(both.word, "who") for word in content(phrase)}
-    if not found.words & speaking or found.words - speaking - _LIGHT:
+    if not found.words & speaking or found.words - speaking - LIGHT:
         return []
     return [name for name, gender in found.names if both.gender in (None, gender)]
 
@@ -117,18 +113,22 @@ def word(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
     found = bare(sentence, subject)
     if found.days or found.names or not found.speaks_of_subject:
         return []
-    speaking = {word for phrase in phrases for word in content(phrase)}
+    told = set(phrases)
+    became = _BECAME.fullmatch(found.text)
+    if became and "occupation" in told and not kin.of_people(became["what"]):
+        return [became["what"]]
+    speaking = {word for phrase in told for word in content(phrase)}
     runs: list[list[str]] = [[]]
     tokens = found.text.replace(",", "").split()
     for before, token in zip(["", *tokens], tokens, strict=False):
-        if "<s>" in token or token in _HELD or content(token) <= speaking | _LIGHT:
+        if "<s>" in token or token in _HELD or content(token) <= speaking | LIGHT:
             runs.append([])
         elif not runs[-1] and before in _SUBJECTS:
             return []  # a verb that is not known
         else:
             runs[-1].append(token)
-    told = [" ".join(run) for run in runs if run]
-    return told if len(told) == 1 and any(content(token) & speaking for token in tokens) else []
+    left = [" ".join(run) for run in runs if run]
+    return left if len(left) == 1 and any(content(token) & speaking for token in tokens) else []
 
 
 def has(sentence: str, who: str, value: str, phrases: Iterable[str]) -> bool:
@@ -138,13 +138,13 @@ def has(sentence: str, who: str, value: str, phrases: Iterable[str]) -> bool:
     found = bare(re.sub(rf"(?<![\w(]){re.escape(value)}(?![\w)])", "<w>", sentence), who)
     speaking = {word for phrase in phrases for word in content(phrase)}
     alone = not found.names and not found.days and found.text.count("<w>") == 1
-    return alone and "<s>" in found.text and "not" not in found.text.split() and found.words <= speaking | _LIGHT
+    return alone and "<s>" in found.text and "not" not in found.text.split() and found.words <= speaking | LIGHT
 
 
 def is_understood(sentence: str, subject: str) -> bool:
     """Whether a sentence tells, in words for it, how people are related, or that somebody is a man or a woman."""
     found = bare(sentence, subject)
-    if re.fullmatch(r".*\b(?:is|was|<s>,) an? (?:man|woman|boy|girl)", found.text):
+    if re.fullmatch(r".*(?:\b(?:is|was)|<s>,) an? (?:man|woman|boy|girl)", found.text):
         return True
     if found.text.count("<v>") != 1:
         return False
@@ -155,4 +155,4 @@ def is_understood(sentence: str, subject: str) -> bool:
 
 def _says(found: Bare, phrases: Iterable[str]) -> bool:
     speaking = {word for phrase in phrases for word in content(phrase)}
-    return found.speaks_of_subject and bool(found.words & speaking) and found.words <= speaking | _LIGHT
+    return found.speaks_of_subject and bool(found.words & speaking) and found.words <= speaking | LIGHT

@@ -86,14 +86,15 @@ class Pages:
             if not telling and (odd := reader.odd(about, thing.text, template, WEB)):
                 self._inquiry.doubt(asked, odd)
             return [page for page in telling if self._is_about(page, thing)][:MOST_READ]
-        pages = yield from self._searched([thing.text], template, thing.text)
+        queries = [thing.text]
+        pages = yield from self._searched(queries, template, thing.text)
         if len([page for page in pages if not page["relaxed"]]) >= MOST_PAGES:
             # Pages tell of fathers and mothers: a search for the parent finds them by no word.
             people = kin.of_people(relation)
             words = self._inquiry.lessons.words_on_pages(relation) if people else [""]
             asks = [self._inquiry.lessons.wordings.asked(word) if word else template for word in words]
-            more = yield from self._searched([each.replace(BLANK, thing.text) for each in asks], template, thing.text)
-            pages = list({page["address"]: page for page in (*pages, *more)}.values())
+            queries += [each.replace(BLANK, thing.text) for each in asks]
+            pages = yield from self._searched(queries, template, thing.text)
         named = [page for page in pages if thing.text in page["snippet"]]
         return [page for page in named if self._is_about(page, thing) and not (changes and self._is_old(page))]
 
@@ -102,7 +103,10 @@ class Pages:
         for query in queries:
             thought = self._inquiry.lessons.thought("websearch", template, query, subject)
             seen = yield from self._inquiry.walk.call(thought, "websearch", query=query)
-            pages.update((page["address"], page) for page in seen["pages"])
+            for page in seen["pages"]:
+                # A page counts by the snippet that names whom it is about.
+                if subject not in pages.get(page["address"], {"snippet": ""})["snippet"]:
+                    pages[page["address"]] = page
         self._newest = max((self._newest, *(page["date"] or "" for page in pages.values())))
         return list(pages.values())
 

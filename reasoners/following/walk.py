@@ -8,7 +8,7 @@ from reasoners.origins import known_sentences, known_values, trace_origin
 from reasoners.reasoner import Action, Saying, Task
 from tools.tool import Outcome
 
-MOST_STEPS = 120
+MOST_STEPS = 300
 Steps = Generator[Action | Saying, Outcome | None, Any]
 
 
