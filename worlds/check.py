@@ -10,9 +10,12 @@ from worlds.source import Article, Entity, GraphSource, Hit, Relations, SourceEr
 _ASKED = "Who was Douglas Adams?"
 _NAME = "Douglas Adams"
 _LONGEST = 100
+_EVERY_WIKI = "Main Page"
+_TRIED = 20
+"""Names of the graph that are looked for among the articles, of which a wiki may have a few only."""
 _ANY = "SELECT ?thing ?relation ?value WHERE { ?thing ?relation ?value } LIMIT 1"
-_ANY_PAGE = "SELECT ?page ?name WHERE { ?page schema:about ?thing . ?thing rdfs:label ?name } LIMIT 1"
-_ANY_NAME = "SELECT ?thing ?name WHERE { ?thing rdfs:label ?name } LIMIT 1"
+_PAGES = f"SELECT ?page ?name WHERE {{ ?page schema:about ?thing . ?thing rdfs:label ?name }} LIMIT {_TRIED}"
+_NAMES = f"SELECT ?thing ?name WHERE {{ ?thing rdfs:label ?name }} LIMIT {_TRIED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +39,40 @@ class Wanted:
 
 
 def usual(world: World) -> Wanted:
-    """Something to look for: what every Wikipedia has, or whatever the graph names first where it has not that."""
+    """Something to look for that the articles and the graph both have, as far as that is found at once.
+
+    That is what every Wikipedia has, something that the graph names, or the page that a wiki begins with.
+    """
     everywhere = Wanted(_ASKED, _NAME)
-    if world.graph is None:
-        return everywhere
     try:
-        if world.graph.find(_NAME, 1):
+        if _in_text(world, _NAME) and _in_graph(world, _NAME):
             return everywhere
-        for query in (_ANY_PAGE, _ANY_NAME):
-            for page, name in world.graph.query(query).rows:
-                title = terms.title_of_page(page.value) if page else None
-                called = title or (name.value if name else _NAME)
-                return Wanted(called, called)
+        named = list(dict.fromkeys(_named(world)))
+        both = next((name for name in named if _in_text(world, name)), None)
+        if both is not None:
+            return Wanted(both, both)
+        return Wanted(_EVERY_WIKI, named[0] if named else _NAME)
     except SourceError:
         # The calls that follow will tell what is wrong.
         return everywhere
-    return everywhere
+
+
+def _in_text(world: World, name: str) -> bool:
+    return world.text is None or bool(world.text.search(name, 1))
+
+
+def _in_graph(world: World, name: str) -> bool:
+    return world.graph is None or bool(world.graph.find(name, 1))
+
+
+def _named(world: World) -> Iterator[str]:
+    if world.graph is None:
+        return
+    for query in (_PAGES, _NAMES):
+        for page, name in world.graph.query(query).rows:
+            title = terms.title_of_page(page.value) if page else None
+            if called := title or (name.value if name else None):
+                yield called
 
 
 def check(world: World, wanted: Wanted) -> Iterator[Tried]:

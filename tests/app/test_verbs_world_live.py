@@ -95,6 +95,15 @@ def test_every_source_of_a_whole_world_is_tried_and_works(checked):
     assert checked[-1] == "7 of 7 calls work"
 
 
+def test_without_a_name_something_is_looked_for_that_the_sources_have(home, mediawiki):
+    assert told(home, "world", "check", "ours").splitlines()[-1] == "7 of 7 calls work"
+    # As an editor writes it that begins files with a mark of their encoding.
+    written = f'kind = "live"\n[text]\nkind = "mediawiki"\napi = "{mediawiki.api}"\n'
+    (home / "articles.toml").write_text(written, encoding="utf-8-sig")
+    told(home, "world", "add", "articles", "--file", home / "articles.toml")
+    assert told(home, "world", "check", "articles").splitlines()[-1] == "2 of 2 calls work"
+
+
 def test_a_world_of_a_graph_alone_is_tried_with_what_it_has(home, virtuoso):
     (home / "isle.toml").write_text(
         f'kind = "live"\n[graph]\nkind = "sparql"\nendpoint = "{virtuoso.url}"\n'
