@@ -64,7 +64,7 @@ class Door:
         """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
         key = request.key
         if (recorded := self._recorded(key)) is not None:
-            return recorded
+            return _good(recorded)
         if not self._access.live:
             raise SourceUnavailable(self._not_recorded(request))
         own = {"User-Agent": self._access.user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
@@ -75,7 +75,7 @@ class Door:
                     return recorded
                 answer = self._asked(request, {**request.headers, **own}, call)
                 self._answers.record(key, answer)
-                return answer
+                return _good(answer)
         except Late as late:
             raise SourceTimeout(self._too_late(request, call)) from late
 
@@ -90,9 +90,9 @@ class Door:
             _ENDS.reset(token)
 
     def _recorded(self, key: str) -> Answer | None:
-        """The recorded answer; while hosts may be asked, only one that is not too old."""
+        """The recorded answer; while hosts may be asked, only a good one that is not too old."""
         found = self._answers.latest(key, self._access.as_of)
-        fresh = found is not None and datetime.now(UTC) - found.moment < self._policy.keep
+        fresh = found is not None and found.good and datetime.now(UTC) - found.moment < self._policy.keep
         return found if fresh or not self._access.live else None
 
     def _not_recorded(self, request: Request) -> str:
@@ -110,7 +110,8 @@ class Door:
             try:
                 answer = self._followed(request, headers, call)
                 if answer.status not in request.again:
-                    return self._checked(request, answer)
+                    self._check(request, answer)
+                    return answer
                 trouble = f"answered {named(answer.status)}"
                 wait = self._told_to_wait(answer, wait)
             except Broken as broken:
@@ -192,20 +193,28 @@ class Door:
             )
         return host
 
-    def _checked(self, request: Request, answer: Answer) -> Answer:
-        host = host_of(answer.url)
-        if not 200 <= answer.status < 300:
-            advice = _ADVICE.get(answer.status, "")
-            raise BadStatus(
-                f"{host} answered {named(answer.status)}{advice}.", answer.status, answer.body[:_KEPT_OF_FAILURE]
-            )
-        if answer.content_type not in request.types:
+    def _check(self, request: Request, answer: Answer) -> None:
+        """Raise for what is neither an answer to the request nor a verdict on it."""
+        if answer.status in request.verdicts:
+            return
+        if _good(answer).content_type not in request.types:
             raise NoAnswer(
-                f"{host} answered with {answer.content_type or 'something of no type'} instead of {request.types[0]}; "
-                "check the address in world.toml."
+                f"{host_of(answer.url)} answered with {answer.content_type or 'something of no type'} instead of "
+                f"{request.types[0]}; check the address in world.toml."
             )
         request.check(answer)
+
+
+def _good(answer: Answer) -> Answer:
+    """The answer, or BadStatus where it tells of a failure."""
+    if answer.good:
         return answer
+    advice = _ADVICE.get(answer.status, "")
+    raise BadStatus(
+        f"{host_of(answer.url)} answered {named(answer.status)}{advice}.",
+        answer.status,
+        answer.body[:_KEPT_OF_FAILURE],
+    )
 
 
 def _spellings(word: str) -> set[str]:

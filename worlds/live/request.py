@@ -38,7 +38,7 @@ class Busy(SourceUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a host answered; only whole and checked answers leave the door."""
+    """What a host answered; only whole and checked answers under a good status leave the door."""
 
     url: str
     """Where it came from in the end, after redirects."""
@@ -48,6 +48,11 @@ class Answer:
     body: bytes
     moment: datetime
     """When the host gave it."""
+
+    @property
+    def good(self) -> bool:
+        """Whether its status tells of no failure."""
+        return 200 <= self.status < 300
 
     @property
     def content_type(self) -> str:
@@ -81,6 +86,8 @@ class Request:
     """Raises a SourceError for what is no answer (an error told under status 200, say); such a one is not recorded."""
     again: frozenset[int] = AGAIN
     """The statuses after which the same is asked once more."""
+    verdicts: frozenset[int] = frozenset()
+    """Statuses of failure that judge what is asked, not how the host is: recorded, and told again offline."""
 
     @property
     def key(self) -> str:

@@ -21,6 +21,8 @@ _LONGEST_ADDRESS = 4000
 _TYPES = ("application/sparql-results+json", "application/json", "text/json")
 _AGAIN = AGAIN - {500}
 """A server that fails at a query with 500 fails at it once more."""
+_VERDICTS = frozenset({400})
+"""A query that a server cannot read stays one, and a replay offline is to tell so."""
 _METHODS = {"GET": (GET, URLENCODED), "POST form": (POST, URLENCODED), "POST direct": (POST, POSTDIRECTLY)}
 
 
@@ -62,7 +64,7 @@ class SparqlProtocol:
             made = self._made(query, "POST form")
         headers = {name: value for name, value in made.header_items() if name.lower() in {"accept", "content-type"}}
         content = made.data if isinstance(made.data, bytes) else b""
-        return Request(made.full_url, made.get_method(), headers, content, _TYPES, check, _AGAIN)
+        return Request(made.full_url, made.get_method(), headers, content, _TYPES, check, _AGAIN, _VERDICTS)
 
     def _made(self, query: Prepared, method: str) -> urllib.request.Request:
         wrapper = _Wrapper(self.endpoint.url)

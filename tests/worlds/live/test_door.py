@@ -330,6 +330,24 @@ def test_offline_the_record_answers_however_old_and_nobody_is_asked(
     assert server.asked == []
 
 
+def test_a_verdict_on_what_was_asked_is_told_again_offline_and_asked_again_online(
+    server: Moody, door: Callable[..., Door]
+):
+    server.will(status(400, b"Parse error at 1:7"), status(400, b"Parse error at 1:7"), says({"a": 1}))
+    plain, judged = Request(f"{server.url}/plain"), Request(f"{server.url}/judged", verdicts=frozenset({400}))
+    for request in (plain, judged):
+        with pytest.raises(BadStatus, match="400"):
+            door().send(request)
+    offline = door(Access(offline=True))
+    with pytest.raises(BadStatus, match="400") as told:
+        offline.send(judged)
+    assert told.value.body == b"Parse error at 1:7"
+    with pytest.raises(SourceUnavailable, match="has not been asked this before"):
+        offline.send(plain)
+    assert door().send(judged).body == b'{"a": 1}'
+    assert offline.send(judged).body == b'{"a": 1}'
+
+
 def test_as_of_a_moment_the_answers_are_those_of_then(server: Moody, door: Callable[..., Door], answers: Answers):
     server.will(says({"now": 1}))
     request = Request(server.url)

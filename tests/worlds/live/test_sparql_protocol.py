@@ -203,6 +203,16 @@ def test_what_was_asked_is_answered_offline_from_the_record(server, tmp_path):
         offline.query("ASK { ?x wdt:P569 ?y }")
 
 
+def test_offline_a_query_that_the_server_could_not_read_is_refused_in_the_same_words(server, tmp_path):
+    told = []
+    for access in (None, Access(offline=True)):
+        graph = live_graph(endpoint_of(server, "isle"), tmp_path, *filter(None, [access]))
+        with pytest.raises(QueryRefused) as refused:
+            graph.query("SELECT ?x WHERE { ?x wdt:P22 ?y . FILTER(STRLEN(?x, ?y)) }")
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+
+
 def test_a_server_that_is_not_there_is_unavailable_and_never_empty(tmp_path):
     graph = live_graph(Endpoint(f"http://127.0.0.1:{free_port()}/sparql"), tmp_path, seconds=1)
     for ask in (
