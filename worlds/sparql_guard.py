@@ -26,7 +26,7 @@ _LABEL_SERVICE = re.compile(
 _CHARACTER_CLASSES = re.compile(r",? ?\[(?:[^\[\]']|'[^']*')*\]")
 _WORD = re.compile(r"[\w.-]+")
 _QUERIES = {"select", "ask", "construct", "describe"}
-_UPDATES = {"insert", "delete", "load", "clear", "drop", "create", "add", "move", "copy", "with"}
+UPDATES = {"insert", "delete", "load", "clear", "drop", "create", "add", "move", "copy", "with"}
 
 
 def check_query(sparql: str) -> None:
@@ -36,7 +36,7 @@ def check_query(sparql: str) -> None:
     if any("\ud800" <= character <= "\udfff" for character in sparql):
         raise QueryRefused("The query holds half of a surrogate pair, which is no character; write it in UTF-8.")
     bare = _HARMLESS.sub(" ", sparql)
-    if _first_act(bare) in _UPDATES:
+    if _first_act(bare) in UPDATES:
         raise QueryRefused("The query would change the graph, which nobody can; only SELECT and ASK are answered.")
     if "service" in bare.casefold():
         if _LABEL_SERVICE.search(sparql):
@@ -57,7 +57,7 @@ def _first_act(bare: str) -> str | None:
     before = ""
     for found in _WORD.finditer(bare):
         word = found[0].casefold()
-        if word in _QUERIES | _UPDATES and before != "prefix":
+        if word in _QUERIES | UPDATES and before != "prefix":
             return word
         before = word
     return None

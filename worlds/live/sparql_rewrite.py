@@ -8,7 +8,8 @@ from worlds import terms
 from worlds.live.endpoint import Endpoint
 from worlds.live.label_service import Call, find_calls, many_named, without_service
 from worlds.live.sparql_tokens import QueryText, read_query, unescaped
-from worlds.sparql_guard import check_query
+from worlds.source import QueryRefused
+from worlds.sparql_guard import UPDATES, check_query
 
 _LINE_COLUMN = re.compile(r"(?<![\d:])(\d+):(\d+)(?!:?\d)")
 _LINE = re.compile(r"\bline[: ]+(\d+)", re.IGNORECASE)
@@ -46,6 +47,7 @@ def prepare(sparql: str, endpoint: Endpoint) -> Prepared:
     for text in dict.fromkeys((sparql, unescaped(sparql))):
         read = read_query(text)
         check_query(_blanked(read, find_calls(read)))
+        _check_alone(read)
     many: tuple[str, ...] = ()
     if calls and not endpoint.label_service:
         many = many_named(query, calls)
@@ -53,6 +55,14 @@ def prepare(sparql: str, endpoint: Endpoint) -> Prepared:
     text, capped = limited(query, endpoint.rows)
     head = _undeclared(query, endpoint)
     return Prepared(f"{head}{text}", query.form, capped, added_lines=1 if head else 0, many_named=many)
+
+
+def _check_alone(query: QueryText) -> None:
+    """QueryRefused where something that is done comes after the question; some servers take several at once."""
+    body = query.body
+    after = query.tokens[body[1] + 1 :] if body is not None else ()
+    if any(token.depth <= 0 and (token.text == ";" or token.text.casefold() in UPDATES) for token in after):
+        raise QueryRefused("The query has something after its end; only one SELECT or ASK is answered at a time.")
 
 
 def _blanked(query: QueryText, calls: list[Call]) -> str:
