@@ -28,10 +28,10 @@ def report_of(run: Run, found: Sequence[Outcome]) -> Report:
 
 def figures(found: Sequence[Outcome]) -> Report:
     """Counts and mean scores; a question without an answer counts as 0 in f1, and not in f1_answered."""
-    over = [each for each in found if each.ending is not None]
+    over = [each for each in found if each.over]
     endings = Counter(each.ending for each in over)
     scores = [each.score for each in over if each.score is not None]
-    costs = [each.cost["cost"] for each in over if each.cost]
+    costs = [each.cost["cost"] for each in found if each.cost]
     known = [cost for cost in costs if cost is not None]
     return {
         "questions": len(found),

@@ -24,8 +24,9 @@ from db.projects import project_by_name
 from db.verifications import VERIFY, Outcome
 from reasoners.keepers import InStore
 from reasoners.limits import Limits
-from reasoners.run import Reins
+from reasoners.run import Reins, Stopped
 from reasoners.run import run as drive
+from tools.chat import Model, Reply, Request
 from tools.kept_replies import KeptReplies
 
 GONE_ON_WITH = (None, "stopped")
@@ -56,7 +57,7 @@ class Pace:
 
     at_once: int = 2
     money: float | None = None
-    """US dollars that the verification may have cost in all before no further question is begun."""
+    """US dollars that the verification may have cost in all before nothing more is asked of the model."""
     retry: bool = False
     """Whether questions that failed or reached a limit are tried again."""
 
@@ -120,17 +121,17 @@ def carry_on(run_id: UUID, pace: Pace, stop: Event, tell: Callable[[int, int], N
     with _alone(run_id):
         with database().read() as session:
             run = verifications.verification(session, run_id)
-        work = _Work(run, pace, stop)
-        left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
         every = len(verifications.question_ids(run))
         with KeptReplies(_replies(run)) as kept, ThreadPoolExecutor(pace.at_once) as pool:
-            begun = [pool.submit(work.answer, question, kept) for question in left]
+            work = _Work(run, pace, stop, kept)
+            left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
+            begun = [pool.submit(work.answer, question) for question in left]
             for done in _as_they_end(begun, stop):
                 done.result()
-                tell(sum(each.ending not in GONE_ON_WITH for each in work.outcomes()), every)
+                tell(sum(each.over for each in work.outcomes()), every)
         work.score_the_rest()
         found = work.outcomes()
-        if all(each.ending not in GONE_ON_WITH for each in found):
+        if all(each.over for each in found):
             with database().begin() as session:
                 runs.finish_run(session, run_id)
             _replies(run).unlink(missing_ok=True)
@@ -167,13 +168,29 @@ def _replies(run: Run) -> Any:
     return settings().home / "runs" / f"{run.id}.replies"
 
 
+class _Bounded:
+    """A model that is asked nothing more where no money is left."""
+
+    def __init__(self, model: Model, may_ask: Callable[[], bool]) -> None:
+        self._model = model
+        self._may_ask = may_ask
+
+    def reply(self, request: Request, seconds: float) -> Reply:
+        """The model's reply; Stopped where none may be paid."""
+        if not self._may_ask():
+            raise Stopped
+        return self._model.reply(request, seconds)
+
+
 class _Work:
     """One verification at work."""
 
-    def __init__(self, run: Run, pace: Pace, stop: Event) -> None:
+    def __init__(self, run: Run, pace: Pace, stop: Event, kept: KeptReplies) -> None:
         self._run = run
         self._pace = pace
         self._stop = stop
+        self._kept = kept
+        self._model = chat()
         self._way = Way.from_json(run.configuration)
         self._limits = Limits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
         self.open_endings = (*GONE_ON_WITH, *(TRIED_AGAIN if pace.retry else ()))
@@ -190,16 +207,17 @@ class _Work:
                 with database().begin() as session:
                     verifications.keep_score(session, each.trace_id, score_of(each.answer, each.gold))
 
-    def answer(self, question_id: UUID, kept: KeptReplies) -> None:
+    def answer(self, question_id: UUID) -> None:
         """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""
         limits = self._left()
         if self._stop.is_set() or limits is None:
             return
         trace, question, project = self._open(question_id)
         task = given(question, project, self._way).task
-        model = chat()
-        if model is not None:
-            task = replace(task, context=replace(task.context, chat=kept.chat(model, str(trace.id))))
+        if self._model is not None:
+            # What is kept costs nothing and is had at any time.
+            bounded = self._model.through(lambda model: _Bounded(model, lambda: self._left() is not None))
+            task = replace(task, context=replace(task.context, chat=self._kept.chat(bounded, str(trace.id))))
         ended = drive(
             self._way.make(heard=False), task, InStore(database(), trace), Reins(limits=limits, stop=self._stop)
         )
@@ -209,18 +227,23 @@ class _Work:
 
     def _left(self) -> Limits | None:
         """The limits of the next question, with the money that is left; None when there is none."""
-        most = self._pace.money
-        if most is None:
+        if self._pace.money is None:
             return self._limits
-        costs = [each.cost.get("cost") for each in self.outcomes() if each.cost]
-        known = [cost for cost in costs if cost is not None]
-        if len(known) < len(costs):
-            raise Conflict("no price of the model is known, so that no cost can be bounded; set SHOWHOW_MODEL_PRICE")
-        left = most - sum(known)
+        left = self._pace.money - self._spent()
         if left <= 0:
             return None
         mine = self._limits.money
         return replace(self._limits, money=left if mine is None else min(left, mine))
+
+    def _spent(self) -> float:
+        """What it has cost by now: by its traces, or by the replies that there are, some of which no trace has yet."""
+        costs = [each.cost.get("cost") for each in self.outcomes() if each.cost]
+        used, price = self._kept.used, self._model.price if self._model else None
+        replies = price.of(used.input_tokens, used.output_tokens) if price else None
+        known = [float(cost) for cost in costs if cost is not None]
+        if len(known) < len(costs) or (replies is None and used.calls):
+            raise Conflict("no price of the model is known, so that no cost can be bounded; set SHOWHOW_MODEL_PRICE")
+        return max(sum(known), replies or 0.0)
 
     def _open(self, question_id: UUID) -> tuple[Trace, Question, Any]:
         with database().begin() as session:

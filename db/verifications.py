@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     gold: list[dict[str, Any]]
     trace_id: UUID | None = None
     ending: str | None = None
-    """None while it has not ended, or before it began."""
+    """None while it is at work, or before it began."""
     failure: str | None = None
     answer: str | None = None
     score: float | None = None
@@ -44,9 +44,14 @@ class Outcome(NamedTuple):
         return self.score is not None and self.score >= RIGHT
 
     @property
+    def over(self) -> bool:
+        """Whether it has ended; one that was stopped is gone on with."""
+        return self.ending not in (None, "stopped")
+
+    @property
     def failed(self) -> bool:
         """Whether it has ended otherwise."""
-        return self.ending is not None and not self.right
+        return self.over and not self.right
 
 
 class Repair(NamedTuple):

@@ -71,7 +71,10 @@ class InStore:
         with database.read() as session:
             self.taken = reading.open_trace(session, trace.id).steps
         # What was copied from another trace was paid for there.
-        self.used = used_by(step for step in self.taken if step.position > (trace.parent_position or 0))
+        by_steps = used_by(step for step in self.taken if step.position > (trace.parent_position or 0))
+        # At its end, a run may have paid for more than its steps: for a reply that a limit left no room for.
+        at_its_end = Usage(**trace.cost)
+        self.used = max(by_steps, at_its_end, key=lambda used: used.calls)
 
     def begin(self, new: NewStep) -> Step:
         """Put the step on disk; Conflict when somebody else is at work on the trace."""

@@ -25,12 +25,19 @@ class KeptReplies:
         # A reply that was paid for survives a loss of power.
         self._store.execute("PRAGMA synchronous = FULL")
         self._store.execute("CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
+        rows = self._store.execute("SELECT reply FROM reply")
+        self._used = sum((Usage(**json.loads(told)["usage"]) for (told,) in rows), Usage())
 
     def __enter__(self) -> "KeptReplies":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    @property
+    def used(self) -> Usage:
+        """What the replies that are kept took, whoever asked for them and when."""
+        return self._used
 
     def close(self) -> None:
         """Close the file."""
@@ -57,6 +64,7 @@ class KeptReplies:
         """Keep the reply; it is on disk when this returns."""
         with self._lock:
             self._store.execute("INSERT OR REPLACE INTO reply VALUES (?, ?)", (key, json.dumps(asdict(reply))))
+            self._used += reply.usage
 
 
 class _Remembering:

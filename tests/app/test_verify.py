@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from sqlalchemy import select
 
 from db import forking, recording, review
@@ -126,6 +127,8 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
         assert err.strip().endswith("the verification was stopped; the same words again go on with it")
         before = home.rows("SELECT count(*) FROM trace")[0][0]
         assert before < 30
+        # Who was stopped has not failed.
+        assert "0 failed" in home.run("verify", "--project", PROJECT, "--list")[0]
         report = home.verify(server, "--at-once", 8)
         assert (report["questions"], report["right"]) == (30, 30)
         assert home.rows("SELECT count(*), count(DISTINCT question_id) FROM trace") == [(30, 30)]
@@ -133,17 +136,21 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
         assert home.verify(server, "--at-once", 8)["id"] != report["id"]
 
 
-def test_it_begins_no_question_when_the_money_is_spent(tmp_path):
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_nothing_more_is_asked_when_the_money_is_spent_and_nothing_is_paid_again(tmp_path, at_once):
     home = Home(tmp_path / "home", 20)
-    with ModelServer(pupil) as server:
-        # Four replies of 110 tokens at a tenth of a cent each.
-        report = home.verify(server, "--at-once", 1, "--most-money", 1.0)
-        assert 2 <= report["questions"] - report["left"] <= 4
-        spent = report["cost"]
-        assert 1.0 <= spent < 1.5
-        assert home.verify(server, "--at-once", 1, "--most-money", 1.0)["cost"] == spent
+    # Four replies a question, of 110 tokens each at a tenth of a cent.
+    reply, most = 0.11, 2.0
+    with ModelServer(lambda request: pupil(request, latency=0.02)) as server:
+        report = home.verify(server, "--at-once", at_once, "--most-money", most)
+        assert most <= len(server.requests) * reply < most + at_once * reply
+        assert (report["failed"], report["answered"] + report["left"]) == (0, 20)
+        asked = len(server.requests)
+        again = home.verify(server, "--at-once", at_once, "--most-money", most)
+        assert (again["id"], len(server.requests)) == (report["id"], asked)
         rest = home.verify(server, "--at-once", 4)
-        assert (rest["id"], rest["left"]) == (report["id"], 0)
+        assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 80)
+        assert rest["cost"] == pytest.approx(80 * reply)
 
 
 def test_what_cannot_be_is_told_in_a_sentence(tmp_path):

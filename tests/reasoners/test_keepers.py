@@ -120,7 +120,10 @@ def test_a_limit_counts_the_steps_that_are_there_and_a_higher_one_lets_it_go_on(
     assert (scene.record().trace.failure or "").startswith("the limit of 200 tokens")
     assert len(scene.record().steps) == 2
     scene.drive([*LOOK, END], scene.reopened())
-    assert scene.record().trace.ending == "answered"
+    trace = scene.record().trace
+    assert trace.ending == "answered"
+    # The third look was paid for twice, since the limit left no room for it the first time.
+    assert trace.cost["calls"] == len(LOOK) + 2
 
 
 def test_who_is_shut_out_by_a_reopening_writes_nothing_more(scene: Scene):

@@ -33,9 +33,11 @@ def test_work_that_begins_anew_asks_only_for_what_it_has_not_heard(tmp_path):
             assert len(server.requests) == 3
             assert [(r.text, r.calls, r.stopped) for r in again] == [(r.text, r.calls, r.stopped) for r in first]
             assert (chat.used.input_tokens, chat.used.output_tokens) == (21, 9)
+            assert (kept.used.calls, kept.used.input_tokens, kept.used.output_tokens) == (3, 21, 9)
             assert chat.ask(asked("a")).text == "reply 3"
             # Another question's replies are its own.
             assert kept.chat(server.chat(), "question 2").ask(asked("b")).text == "reply 4"
+            assert kept.used.calls == len(server.requests) == 5
 
 
 def test_a_metered_chat_goes_through_the_same_record(tmp_path):
