@@ -15,7 +15,7 @@ from db import forking, recording
 from db.database import StoreError
 from db.models import Draft, Step, User
 from db.record import TraceRecord
-from reasoners.origins import known_sentences, known_values, trace_origin
+from reasoners.origins import traced
 from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError
@@ -75,14 +75,12 @@ class Recorder:
     def _new_step(self, composer: Composer) -> recording.NewStep:
         arguments = composer.arguments()
         data = {step.position: step.data for step in self.record.steps}
-        known, sentences = known_values(data), known_sentences(data)
-        question = self.record.question.text
         wall, active = self._times()
         return recording.NewStep(
             thought=composer.thought(),
             tool=composer.tool.name,
             arguments=arguments,
-            origins={name: trace_origin(value, question, known, sentences) for name, value in arguments.items()},
+            origins=traced(arguments, self.record.question.text, data),
             wall_seconds=wall,
             active_seconds=active,
         )

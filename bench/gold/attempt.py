@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from db.models import Step, now
-from reasoners.origins import known_sentences, known_values, trace_origin
+from reasoners.origins import known_values, traced
 from tools.registry import tool as tool_named
 from tools.tool import Context
 
@@ -31,7 +31,6 @@ class Attempt:
         if len(self.steps) == MOST_STEPS:
             raise Stuck(f"it would take more than {MOST_STEPS} steps")
         data = {step.position: step.data for step in self.steps}
-        known, sentences = known_values(data), known_sentences(data)
         began = now()
         outcome = tool_named(tool).call(self._context, arguments)
         found = outcome.observation
@@ -41,7 +40,7 @@ class Attempt:
             thought=self.thought(thought),
             tool=tool,
             arguments=arguments,
-            origins={name: trace_origin(given, self._question, known, sentences) for name, given in arguments.items()},
+            origins=traced(arguments, self._question, data),
             observation=found.text if found else None,
             data=found.data if found else None,
             error=outcome.error,
