@@ -17,6 +17,11 @@ _LEFT_OUT = ", ".join(
     ".mw-indicators .visually-hidden .sr-only .mwe-math-fallback-image-inline .mwe-math-fallback-image-display "
     "[hidden] [aria-hidden=true] [role=navigation]".split()
 )
+_FORMULA = ".mwe-math-mathml-inline, .mwe-math-mathml-display, .mwe-math-mathml-a11y"
+"""Hidden from those who see, who are shown a picture of it."""
+_STYLED = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+"""Marks for typesetting, which nobody reads, types or quotes."""
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _HEADINGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
 _INLINE = frozenset(
@@ -56,7 +61,7 @@ def read_page(html: str, language: str) -> WikiPage:
         return WikiPage((), (), (), lists_names=False)
     skipped = {node.mem_id for node in root.css(_LEFT_OUT)}
     skipped |= {node.mem_id for node in root.css("[style]") if _HIDDEN.search(node.attributes.get("style") or "")}
-    reader = _Reader(skipped, language)
+    reader = _Reader(skipped - {node.mem_id for node in root.css(_FORMULA)}, language)
     reader.read(root)
     reader.end()
     lists_names = tree.css_first("#disambigbox, .dmbox, .disambigbox, #setindexbox") is not None
@@ -79,8 +84,8 @@ class _Reader:
             if child.mem_id in self._skipped:
                 continue
             tag = child.tag or ""
-            if child.is_text_node:
-                self._text.append(child.text_content or "")
+            if child.is_text_node or tag == "math":
+                self._text.append(_said(child))
             elif tag in _INLINE:
                 self._text.append(self.inline(child, depth + 1))
             elif tag == "br":
@@ -110,8 +115,8 @@ class _Reader:
         for child in node.iter(include_text=True):
             if child.mem_id in self._skipped:
                 continue
-            if child.is_text_node:
-                parts.append(child.text_content or "")
+            if child.is_text_node or child.tag == "math":
+                parts.append(_said(child))
             elif child.tag == "br":
                 parts.append(gap)
             elif child.tag in _INLINE:
@@ -172,6 +177,15 @@ class _Reader:
         line = " ".join(self.inline(node, depth, "\n").strip().split("\n")[0].split())
         told = line.removeprefix(shown).lstrip(" ,:;–—-").strip()
         self.choices.append(Choice(outer, told))
+
+
+def _said(node: LexborNode) -> str:
+    """The words of a text, or a formula as its author wrote it."""
+    if node.is_text_node:
+        return _INVISIBLE.sub("", node.text_content or "")
+    written = node.attributes.get("alttext") or node.text()
+    styled = _STYLED.fullmatch(written.strip())
+    return styled[1].strip() if styled else written
 
 
 def _leads_to_a_page(link: LexborNode) -> bool:
