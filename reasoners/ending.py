@@ -31,24 +31,30 @@ _MARK = r"^[ \t>*_-]*(Text|Graph) says[*_]*:[*_]*[ \t]*"
 _SOURCE = re.compile(rf"{_MARK}(?:\n+(?!{_MARK.replace('(Text', '(?:Text')}))?(.*)$", re.MULTILINE | re.IGNORECASE)
 
 
-def ending_of(trace: Trace) -> str | None:
-    """What a demonstration's last message says behind `Final Answer:`; None where it has no answer."""
+def ending_of(trace: Trace, sources: str = "both") -> str | None:
+    """What a demonstration's last message says behind `Final Answer:`; None where it has no answer.
+
+    Of the sources that may be asked it says what each told, if it says so of any.
+    """
     if trace.final_answer is None:
         return None
-    told = [trace.final_answer]
-    for source, answer in (("Text", trace.answer_text), ("Graph", trace.answer_graph)):
-        if answer is not None:
-            told.append(f"{source} says: {' '.join(answer.split()) or NOTHING}")
-    return "\n".join(told)
+    told = {"text": trace.answer_text, "graph": trace.answer_graph}
+    asked = {name: answer for name, answer in told.items() if sources in ("both", name)}
+    if not any(answer is not None for answer in asked.values()):
+        return trace.final_answer
+    lines = [f"{name.title()} says: {' '.join((answer or '').split()) or NOTHING}" for name, answer in asked.items()]
+    return "\n".join([trace.final_answer, *lines])
 
 
-def answers_in(ending: str, thought: str, source: str | None) -> Answers:
+def answers_in(ending: str, thought: str, source: str | None, sources: str = "both") -> Answers:
     """The answers of an ending, the final one empty where the model has none.
 
     Where neither it nor the thought before it says which source gave the answer, `source` (text, graph or model) did.
+    What it says of a source that is not one of those asked (`sources`) is from nowhere and does not count.
     What is written behind the answer, or behind what the sources say, is remarked upon and joins the thought.
     """
     says = {match[1].casefold(): plain_answer(match[2]) for match in _SOURCE.finditer(f"{thought}\n{ending}")}
+    says = {name: answer for name, answer in says.items() if sources in ("both", name)}
     told, *remarks = [part.strip() for part in re.split(r"\n\s*\n", _SOURCE.sub("\n", ending).strip())]
     final = plain_answer(told)
     final = "" if _NOT_FOUND.fullmatch(final) else final

@@ -29,7 +29,8 @@ class HumanIQ:
         finding: Finding = yield from Investigation(task, self.setup, chat, stream=self.stream).run()
         writer = Writer(self.setup, task, chat, self.stream)
         conclusion = yield from writer.conclude(finding.answers, finding.steps, finding.usage)
-        return replace(conclusion, details={"form": finding.form, **conclusion.details})
+        told = {"form": finding.form, "demonstrations_shown": finding.demonstrations}
+        return replace(conclusion, details={**told, **conclusion.details})
 
     def prompt(self, task: Task) -> Sequence[Message]:
         """The messages that the model is sent after the steps that are taken; tools may go beside them."""

@@ -37,6 +37,8 @@ class Finding:
     usage: Usage
     """Of the call that ended it."""
     form: str
+    demonstrations: int
+    """So many had room in the last prompt."""
 
 
 class Investigation:
@@ -67,8 +69,10 @@ class Investigation:
             decision, usage = yield from self._decided(now)
             decision = now.checked(decision)
             if decision.ending is not None:
-                answers = answers_in(decision.ending, decision.thought, self._trail.source)
-                return Finding(answers, self._trail.steps, usage, self._prompting.form.name)
+                last, sources = self._trail.source, self._setup.sources
+                answers = answers_in(decision.ending, decision.thought, last, sources)
+                prompting = self._prompting
+                return Finding(answers, self._trail.steps, usage, prompting.form.name, prompting.shown)
             if decision.refused is not None:
                 refused = Action(cut_thought(decision.thought), usage=usage.to_json(), refused=decision.refused)
                 self._trail.add(refused, (yield refused))

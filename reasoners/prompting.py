@@ -49,25 +49,31 @@ class Prompting:
         self._encode: Encode = task.context.encode
         self._setup = setup
         only = None if setup.sources == "both" else {tool.name for tool in task.tools}
-        shown = (demonstration(record, only) for record in task.demonstrations)
+        shown = (demonstration(record, only, setup.sources) for record in task.demonstrations)
         self._whole = [each for each in shown if each.steps]
         self._left: dict[int, tuple[Shown, ...]] = {}
         # Steps are only ever added, so what gave way once would give way again.
         self._given_way = 0
 
+    @property
+    def shown(self) -> int:
+        """How many demonstrations the last prompt had."""
+        return len(self._demonstrations(min(self._given_way, 2 * len(self._whole))))
+
     def messages(self, steps: Sequence[Step], tools: Sequence[Tool], cue: str = "") -> list[Message]:
         """The prompt for the next step."""
-        room = self._setup.context_tokens - self._setup.reply_tokens - tokens.of_tools(self.form.offers(tools))
+        room = self._setup.context_tokens - self._setup.reply_tokens
+        beside = tokens.of_tools(self.form.offers(tools))
         last = 2 * len(self._whole) + len(steps)
         while True:
             found = self.form.messages(self._material(steps, tools, cue))
-            taken = tokens.of_messages(found)
+            taken = tokens.of_messages(found) + beside
             if taken <= room:
                 return found
             if self._given_way >= last:
                 raise PromptTooLong(
                     f"The prompt takes about {taken:,} tokens with all left out that may be, and there is room for "
-                    f"{room:,}; raise context_tokens, or give the run fewer steps."
+                    f"{room:,}; raise context_tokens, lower reply_tokens, or give the run fewer steps."
                 )
             self._given_way += 1
 

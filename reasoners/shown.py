@@ -20,10 +20,10 @@ class Shown:
     ending: str | None = None
 
 
-def demonstration(record: TraceRecord, tools: Collection[str] | None) -> Shown:
-    """The trace as an example; calls of tools that are not among these are left out of it."""
+def demonstration(record: TraceRecord, tools: Collection[str] | None, sources: str = "both") -> Shown:
+    """The trace as an example of asking these sources; calls of tools that are not among these are left out of it."""
     steps = (step for step in record.steps if tools is None or step.tool is None or step.tool in tools)
-    return Shown(record.question.text, tuple(steps), record.trace.final_thought or "", ending_of(record.trace))
+    return Shown(record.question.text, tuple(steps), record.trace.final_thought or "", ending_of(record.trace, sources))
 
 
 def seen_as(step: Step, text: str) -> Step:

@@ -3,7 +3,8 @@
 import pytest
 
 from db.recording import Answers
-from reasoners.ending import answers_in, present
+from reasoners.ending import answers_in, ending_of, present
+from tests.reasoners.told import record_of
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,17 @@ def test_a_source_that_says_nothing_is_silent(said: str) -> None:
 @pytest.mark.parametrize("said", ["no", "0", "no answer", "Nonesuch", "Nothing Compares 2 U", "Unknown Pleasures"])
 def test_words_that_only_begin_so_are_answers(said: str) -> None:
     assert present(said) == said
+
+
+def test_what_is_said_of_a_source_that_was_not_asked_does_not_count() -> None:
+    told = "Lisbon\nText says: Lisbon\nGraph says: Porto"
+    assert answers_in(told, "", "graph", "graph") == Answers("Lisbon", None, "Porto")
+    assert answers_in(told, "", "text", "text") == Answers("Lisbon", "Lisbon", None)
+    assert answers_in("Lisbon\nText says: Lisbon", "", "graph", "graph") == Answers("Lisbon", None, "Lisbon")
+
+
+def test_demonstrations_say_what_each_source_that_may_be_asked_told() -> None:
+    trace = record_of("Where?", [], final_answer="Lisbon", answer_text="Lisbon").trace
+    assert ending_of(trace) == "Lisbon\nText says: Lisbon\nGraph says: none"
+    assert (ending_of(trace, "text"), ending_of(trace, "graph")) == ("Lisbon\nText says: Lisbon", "Lisbon")
+    assert ending_of(record_of("Where?", []).trace) is None

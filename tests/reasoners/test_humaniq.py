@@ -319,6 +319,10 @@ def test_sources_limit_the_tools_and_what_demonstrations_show(town: Town, source
     prompt = asked.requests[0].body
     assert shown[0].question.text in str(prompt)
     assert set(asked.requests[0].tools) == (set(BY_SOURCE[sources]) if form == "chat" else set())
+    assert f"{other.title()} says" not in str(prompt)
+    answers = asked.ended.answers
+    assert answers is not None
+    assert (answers.answer_text, answers.answer_graph) == (("Ada", None) if sources == "text" else (None, None))
     for name in BY_SOURCE[other]:
         assert f"'{name}'" not in str(prompt)
         assert f"Action: {name}" not in str(prompt)
