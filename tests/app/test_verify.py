@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from threading import Event
 
 import pytest
 from sqlalchemy import select
@@ -16,7 +17,7 @@ from db import forking, recording, review
 from db.database import Database
 from db.models import Trace
 from db.projects import get_or_create_user
-from tests.servers.model import ModelServer, Request
+from tests.servers.model import ModelServer, Reply, Request
 from tests.servers.pupil import pupil
 
 BIN = Path(sys.executable).with_name("showhow")
@@ -113,7 +114,15 @@ def test_killed_twice_it_loses_no_question_runs_none_twice_and_pays_nothing_twic
 
 def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_path):
     home = Home(tmp_path / "home", 30)
-    with ModelServer(lambda request: pupil(request, latency=0.2)) as server:
+    go_on = Event()
+
+    def reply(request: Request) -> Reply:
+        # However slow the machine is, the first one is at work until the second one was refused.
+        if request.place >= 20:
+            go_on.wait(120)
+        return pupil(request)
+
+    with ModelServer(reply) as server:
         working = home.command("verify", "--project", PROJECT, server=server)
         assert working.stderr is not None
         for line in working.stderr:
@@ -129,6 +138,7 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
         assert before < 30
         # Who was stopped has not failed.
         assert "0 failed" in home.run("verify", "--project", PROJECT, "--list")[0]
+        go_on.set()
         report = home.verify(server, "--at-once", 8)
         assert (report["questions"], report["right"]) == (30, 30)
         assert home.rows("SELECT count(*), count(DISTINCT question_id) FROM trace") == [(30, 30)]
