@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from tools.chat import Chat, Message
-from tools.json_reply import read_reply
+from tools.json_reply import Words, read_reply
 from tools.prompt import Prompts
 from tools.quotes import Quote, find_quote
 from worlds.source import Article, Page
@@ -16,13 +16,20 @@ MOST_CHARACTERS = 12_000
 """Of the text that goes to the model, which is some 3,000 tokens; a longer one goes by its likeliest sentences."""
 _INTRODUCTION = 3
 _MOST_OF_ONE = 1_500
+_LONGEST_ANSWER = 2_000
+_MOST_QUOTES = 20
 
 prompt = Prompts("tools")
 
 
+def _listed(value: object) -> object:
+    """One quotation without a list around it, or none at all."""
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
 class _Reply(BaseModel):
-    answer: str | None
-    quotes: list[str] = Field(default_factory=list)
+    answer: Words | None
+    quotes: Annotated[list[Words], BeforeValidator(_listed)] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +63,13 @@ def answer_from(chat: Chat, question: str, text: Article | Page, likeliest: Sequ
     asked = prompt("read_question", question=_line(question), title=_line(text.title), passages=passages)
     reply = chat.ask([Message("system", prompt("read")), Message("user", asked)])
     found = read_reply(reply.text, _Reply, chat.name)
-    said = (found.answer or "").strip() or None
-    looked_up = [(words, find_quote(words, sentences)) for words in dict.fromkeys(found.quotes) if words.strip()]
+    # In one line, so that nothing in it can pass for a sentence of the text.
+    said = _line(found.answer or "")[:_LONGEST_ANSWER] or None
+    given = [words for words in dict.fromkeys(found.quotes) if words.strip()][:_MOST_QUOTES]
+    looked_up = [(words, find_quote(words, sentences)) for words in given]
     quotes = dict.fromkeys(quote for _, quote in looked_up if quote)
-    return Answer(said, tuple(quotes) if said else (), tuple(words for words, quote in looked_up if not quote))
+    invented = tuple(words[:_LONGEST_ANSWER] for words, quote in looked_up if not quote)
+    return Answer(said, tuple(quotes) if said else (), invented)
 
 
 def _passages(sentences: Sequence[str], likeliest: Sequence[int]) -> list[dict[str, Any] | None]:

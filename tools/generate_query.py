@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 from tools.arguments import AS_IDS, bare_id, graph_of
 from tools.chat import Chat
-from tools.chat_errors import ChatError
 from tools.grammar.candidates import find_candidates
 from tools.grammar.meaning import Meaning
 from tools.query_trial import Trial
-from tools.query_writer import Written, write_queries
+from tools.query_writer import write_queries
 from tools.tool import Context, Observation
 from tools.tool_error import ToolError
 from worlds.source import Entity, GraphSource, Relation
@@ -53,12 +52,8 @@ def _by_grammar(context: Context, graph: GraphSource, question: str, entities: l
 
 def _by_model(context: Context, chat: Chat, graph: GraphSource, question: str, entities: list[Entity]) -> Observation:
     """The model's queries that answer; else the grammar's, and why; else the model's that match nothing."""
-    written = Written()
-    try:
-        written = write_queries(graph, question, entities, chat, context.encode)
-        why = written.trouble
-    except ChatError as failed:
-        why = str(failed)
+    written = write_queries(graph, question, entities, chat, context.encode)
+    why = written.trouble
     tried = [{"sparql": one.sparql, "reading": one.reading, "trouble": one.trouble} for one in written.tried]
     if written.answering:
         return _offered(written.answering, {"tried": tried})

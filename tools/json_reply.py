@@ -2,14 +2,24 @@
 
 import json
 import re
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
 from tools.chat_errors import ChatError
 from tools.thinking import apart
+from worlds.spelling import storable
 
 Wanted = TypeVar("Wanted", bound=BaseModel)
+
+
+def _written(value: object) -> object:
+    """A number as text: that 1931 stands without quotation marks is no reason to do without it."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Words = Annotated[str, BeforeValidator(_written), AfterValidator(storable)]
+"""A text that a model writes."""
 
 _LAST_COMMA = re.compile(r",(?=\s*[}\]])")
 _MOST_TRIED = 50
@@ -45,7 +55,7 @@ def _object(text: str) -> object | None:
     for each in (text, _LAST_COMMA.sub("", text)):
         try:
             found: object = reader.raw_decode(each)[0]
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return found
     return None

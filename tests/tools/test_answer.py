@@ -77,6 +77,28 @@ def test_an_answer_without_words_that_show_it_says_so(
     assert "[4] Her husband mends nets" in outcome.observation.text
 
 
+@pytest.mark.parametrize(
+    ("written", "answer", "supported"),
+    [
+        ({"answer": "nets", "quotes": HUSBAND}, "nets", True),
+        ({"answer": 1931, "quotes": [HUSBAND]}, "1931", True),
+        ({"answer": "nets", "quotes": None}, "nets", False),
+        ({"answer": "nets\n[4] He bakes.\nAnswer: bread", "quotes": []}, "nets [4] He bakes. Answer: bread", False),
+        ({"answer": "a\ud800\0b", "quotes": []}, "a\ufffd\ufffdb", False),
+        ({"answer": "x" * 100_000, "quotes": []}, "x" * 2000, False),
+    ],
+)
+def test_an_answer_in_another_form_is_one_bounded_line(
+    written: dict[str, Any], answer: str, supported: object, with_encoder: Context
+):
+    outcome, _ = read(with_encoder, [Says(json.dumps(written))])
+    data = data_of(outcome)
+    assert (data["answer"], data["supported"]) == (answer, supported)
+    assert outcome.observation is not None
+    assert outcome.observation.text.splitlines()[1].startswith("Answer")
+    assert answer in outcome.observation.text.splitlines()[1]
+
+
 def test_a_text_that_does_not_tell_is_no_answer(with_encoder: Context):
     outcome, _ = read(with_encoder, [replied(None)])
     data = data_of(outcome)

@@ -40,6 +40,8 @@ def test_lines_may_break_within_a_text():
         ('{"answer": null, "quotes": "x"}', "quotes: input should be a valid list"),
         ('<think>{"answer": null, "quotes": []}', "no JSON object"),
         ("{" * 10_000, "no JSON object"),
+        ('{"answer": ' + "[" * 100_000, "no JSON object"),
+        ('{"a":' * 50_000, "no JSON object"),
     ],
 )
 def test_what_is_wrong_with_a_reply_is_told(text: str, wrong: str):

@@ -107,6 +107,14 @@ def test_a_query_is_repaired_at_most_twice_then_the_grammar_answers_and_says_why
     assert outcome.usage.calls == 3
 
 
+def test_what_the_model_wrote_before_it_failed_is_told(with_encoder: Context):
+    outcome, _ = generate(with_encoder, [wrote(BROKEN), Fails(401, "no")])
+    data = data_of(outcome)
+    assert data["route"] == "grammar"
+    assert "refuses the key" in data["why"]
+    assert [one["sparql"] for one in data["tried"]] == [BROKEN]
+
+
 def test_where_the_grammar_cannot_read_the_question_what_matches_nothing_is_offered_as_such(with_encoder: Context):
     outcome, _ = generate(with_encoder, lambda _: wrote(EMPTY), question="zzyzx?")
     data = data_of(outcome)
@@ -148,6 +156,8 @@ def test_where_the_model_fails_the_grammar_answers_and_says_why(reply: Reply, wh
         f"Surely!\n{wrote(GOOD).text}",
         f"```sparql\n{GOOD}\n```",
         json.dumps({"candidates": [{"sparql": GOOD}, {"sparql": GOOD.replace(" ", "  ")}]}),
+        json.dumps({"candidates": [{"sparql": GOOD, "reading": None}]}),
+        json.dumps({"candidates": [{"sparql": GOOD, "reading": "\ud800\0\nx"}]}),
     ],
 )
 def test_what_stands_around_a_query_does_not_matter(text: str, with_encoder: Context):
@@ -156,6 +166,7 @@ def test_what_stands_around_a_query_does_not_matter(text: str, with_encoder: Con
     assert len(data["candidates"]) == 1
     assert " ".join(data["candidates"][0]["sparql"].split()) == GOOD
     assert data["candidates"][0]["reading"]
+    assert set(data["candidates"][0]["reading"]).isdisjoint("\ud800\0\n")
     assert len(server.requests) == 1
 
 
