@@ -48,7 +48,7 @@ def tell_repair(record: TraceRecord) -> None:
     """Above the form of a repair: what the agent said, and what is right."""
     failure = failure_in(record.trace.parent_id)
     if failure is not None:
-        _compare("the agent", failure)
+        _compare("The agent", failure)
 
 
 def _compare(agent: str, failure: Outcome) -> None:

@@ -13,8 +13,9 @@ from app.resources import database
 from db import reading, review
 from db.database import StoreError
 from db.libraries import MODELS, PEOPLE
-from db.models import Project, User
+from db.models import Judgement, Project, User
 from db.record import TraceRecord
+from db.verifications import SCORE
 
 KEYS = {
     "Alt+A": "Approve the trace",
@@ -23,6 +24,8 @@ KEYS = {
     "?": "This sheet",
 }
 PAGE = 25
+# Characters of an answer that the list shows.
+LONGEST = 120
 SUBMIT = {PEOPLE: "annotators submit", MODELS: "models answer on the Ask page or in an evaluation"}
 STATUSES = ("submitted", "approved", "rejected")
 
@@ -69,8 +72,9 @@ def list_traces(project: Project, status: str, by: str) -> list[review.Line]:
     pages: list[object] = st.session_state.setdefault("review_after", [None])
     with database().read() as session:
         page = review.to_review(session, project.id, status=status, by=by, limit=PAGE, after=pages[-1])  # type: ignore[arg-type]
+    read = st.query_params.get("trace") or next((str(line.trace_id) for line in page.lines), "")
     for line in page.lines:
-        _row(line)
+        _row(line, chosen=read == str(line.trace_id))
     if len(pages) > 1 or page.after:
         with st.container(horizontal=True):
             if st.button("Earlier", key="earlier", disabled=len(pages) == 1):
@@ -82,8 +86,7 @@ def list_traces(project: Project, status: str, by: str) -> list[review.Line]:
     return page.lines
 
 
-def _row(line: review.Line) -> None:
-    chosen = st.query_params.get("trace") == str(line.trace_id)
+def _row(line: review.Line, *, chosen: bool) -> None:
     rating = f", rated {line.mean_rating:.1f}" if line.mean_rating is not None else ""
     spent = f", {_spent(line.active_seconds)}" if line.active_seconds is not None else ""
     with st.container(key=f"row_{line.trace_id.hex}"):
@@ -96,9 +99,13 @@ def _row(line: review.Line) -> None:
             st.query_params["trace"] = str(line.trace_id)
             st.rerun()
         st.caption(
-            f"{plain(line.author or line.reasoner)}: {plain(line.final_answer or '')}"
+            f"{plain(line.author or line.reasoner)}: {plain(_short(line.final_answer or ''))}"
             f" ({line.steps} steps{rating}{spent})"
         )
+
+
+def _short(answer: str) -> str:
+    return answer if len(answer) <= LONGEST else f"{answer[:LONGEST]} …"
 
 
 def _spent(seconds: float) -> str:
@@ -109,13 +116,11 @@ def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> 
     """One trace with the gold answer, what was said of it before, and the decision."""
     st.html(f'<h2 class="question">{plain_html(record.question.text)}</h2>')
     gold = ", ".join(answer["text"] for answer in record.question.gold_answers) or "not known"
-    parent = f" · forked at step {record.trace.parent_position}" if record.trace.parent_id else ""
+    at = record.trace.parent_position
+    parent = f" · {f'forked at step {at}' if at else 'begun anew after another'}" if record.trace.parent_id else ""
     st.markdown(f"Gold answer: **{plain(gold)}** · {plain(record.maker)} · {record.trace.status}{parent}")
     for judgement in record.judgements:
-        by = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
-        st.caption(
-            f"{plain(by)}, {judgement.created_at:%Y-%m-%d %H:%M} UTC: {judgement.value}. {plain(judgement.comment)}"
-        )
+        st.caption(_told(judgement, record))
     comment = st.text_area(
         "Comment", key=f"comment_{record.trace.id.hex}", height=80, placeholder="Needed to return it"
     )
@@ -129,6 +134,15 @@ def read_trace(record: TraceRecord, person: User, others: list[review.Line]) -> 
         if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
             _open_other(record.trace.id, others)
     show_trace(record, editable=False, forkable=False)
+
+
+def _told(judgement: Judgement, record: TraceRecord) -> str:
+    """What a person, or the comparison with the gold answer, said of it."""
+    at = f"{judgement.created_at:%Y-%m-%d %H:%M} UTC"
+    if judgement.aspect == SCORE:
+        return f"Compared with the gold answer, {at}: F1 {float(judgement.value):.2f}."
+    by = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
+    return f"{plain(by)}, {at}: {plain(judgement.value)}. {plain(judgement.comment)}"
 
 
 def _decide(record: TraceRecord, person: User, comment: str, others: list[review.Line], *, approved: bool) -> None:

@@ -1,5 +1,6 @@
-"""The Ask page: asked without a model, refused, mended, approved, frozen and asked again; watched and stopped."""
+"""The Ask page: asked without a model, refused, mended, approved, frozen and asked again; watched, stopped, gone on."""
 
+import json
 import re
 import signal
 import time
@@ -28,10 +29,12 @@ seconds = 300
 """
 ORACLE = """
 import time
+from pathlib import Path
 
 def ask(question: str) -> str:
     \"""Ask an oracle that takes its time.\"""
-    time.sleep(120)
+    while not Path(__file__).with_name("awake").exists():
+        time.sleep(0.1)
     return "at last"
 """
 HARBOUR = Path(__file__).parents[1] / "tools" / "harbour.jsonl"
@@ -127,8 +130,62 @@ def test_what_no_demonstration_shows_is_refused_mended_approved_frozen_and_follo
     expect(followed.locator("table.reasons")).to_contain_text("Relevance")
 
 
+def save(ida: Asker, project: str, told: str) -> None:
+    """Keep the question in a project, a new one called Kept or that one, and wait for what the page says of it."""
+    page, dialog = ida.page, ida.page.get_by_role("dialog")
+    page.get_by_role("button", name="Save as question").click()
+    dialog.get_by_label("Into the project").click()
+    page.get_by_role("option", name=project).click()
+    ida.settle()
+    if project != "Kept":
+        dialog.get_by_role("textbox", name="Its name").fill("Kept")
+    dialog.get_by_role("textbox", name="Gold answer").fill("Nobody")
+    page.keyboard.press("Control+Enter")
+    expect(dialog.get_by_text(told)).to_be_visible()
+    page.keyboard.press("Escape")
+    ida.settle()
+
+
+def test_an_example_is_asked_shared_and_saved_as_a_question_once(page: Page, context: BrowserContext, home: Showhow):
+    ida = Asker(page, home.url, "ida")
+    ida.look()
+    page.locator(".st-key-examples_to_ask").get_by_role("button").last.click()
+    ida.settle()
+    question = page.get_by_label("Question", exact=True).input_value()
+    known = json.loads(home.run("world", "questions", "default", "--limit", "1000", "--json"))
+    assert question in [each["text"] for each in known]
+    ida.ask(question)
+    share = page.get_by_role("button", name="Share")
+    expect(share).to_be_visible(timeout=LONG)
+    ida.settle()
+
+    # Whoever follows the link sees the same trace.
+    share.click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").text_content() or ""
+    assert ida.trace in link
+    other = context.new_page()
+    other.goto(link)
+    expect(other.get_by_label("Question", exact=True)).to_have_value(question)
+    expect(other.locator("li.step")).to_have_count(ida.steps.count())
+    other.close()
+    page.keyboard.press("Escape")
+
+    save(ida, "a new project", "Saved into Kept.")
+    save(ida, "Kept", "Kept has this question already.")
+    (kept,) = json.loads(home.run("questions", "list", "--project", "Kept", "--json"))
+    assert kept["text"] == question
+    assert [answer["text"] for answer in kept["gold_answers"]] == ["Nobody"]
+
+    # Without a model none can be followed, and what to do about it stands beside the button.
+    page.get_by_text("Follow with a model").click()
+    expect(page.get_by_text("No model is set up. Set SHOWHOW_MODEL")).to_be_visible()
+    expect(page.locator(".st-key-ask button")).to_be_disabled()
+
+
 def slowly(request: Request) -> Says:
     """Thinks aloud, then asks the oracle."""
+    if not request.tools:
+        return Says("Answer: nowhere")
     if request.body["messages"][-1]["role"] == "user":
         return Says("I think aloud. " * 20, calls=[("oracle", {"question": "Where?"})], pause=0.05)
     return Says("Nobody knows.\nFinal Answer: nowhere")
@@ -203,3 +260,23 @@ def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
     page.get_by_role("button", name="History").click()
     expect(page.locator(".st-key-list_asks").get_by_role("button")).to_have_count(3)
+
+
+def test_a_stopped_run_goes_on_to_its_end_once_its_tool_answers(page: Page, oracle: Showhow):
+    ida = Asker(page, oracle.url, "ida")
+    ida.look()
+    ida.choose("World", "harbour")
+    ida.ask("Where was it?")
+    expect(ida.steps.first).to_contain_text("The tool is at work", timeout=LONG)
+    page.keyboard.press("Alt+s")
+    ida.ended("Stopped")
+    stopped = ida.trace
+    (oracle.home / "awake").touch()
+    page.get_by_role("button", name="Go on").click()
+    expect(ida.answer).to_have_text("nowhere", timeout=LONG)
+    expect(ida.steps).to_have_count(1)
+    expect(ida.steps.first).to_contain_text("at last")
+    assert ida.trace == stopped
+    page.reload()
+    expect(ida.answer).to_have_text("nowhere", timeout=LONG)
+    expect(page.get_by_text("Answered by humaniq")).to_be_visible()

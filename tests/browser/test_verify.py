@@ -11,17 +11,19 @@ from playwright.sync_api import Page, expect
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 from tests.servers.model import ModelServer, Request
-from tests.servers.pupil import pupil
+from tests.servers.pupil import number_in, pupil
 
 pytestmark = pytest.mark.xdist_group("browser")
 HARBOUR = Path(__file__).parents[1] / "tools"
 PROJECT = "Harbour"
+PATIENT, MANY = "Patience", 16
+"""A project whose questions, numbered from 100, are answered slowly."""
 WRONG = frozenset({1, 2, 5, 9})
 """Of kind 1 all three questions, of kind 2 one."""
 
 
 def model(request: Request) -> object:
-    return pupil(request, wrong=WRONG, taught_by=1)
+    return pupil(request, wrong=WRONG, taught_by=1, latency=0.25 if number_in(request) >= 100 else 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +36,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
             "SHOWHOW_MODEL_BASE_URL": server.url,
             "OPENAI_API_KEY": "none",
         }
-        rows = [
-            {"question": f"Who is number {number}?", "answer": f"Answer {number}", "kind": f"kind {number % 4}"}
-            for number in range(12)
-        ]
-        file = showhow.home / "questions.jsonl"
-        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         articles, graph = str(HARBOUR / "harbour.jsonl"), str(HARBOUR / "harbour.ttl")
         showhow.run("world", "import", "harbour", "--articles", articles, "--graph", graph)
-        showhow.run("questions", "import", str(file), "--project", PROJECT, "--world", "harbour")
+        for project, numbers in {PROJECT: range(12), PATIENT: range(100, 100 + MANY)}.items():
+            rows = [
+                {"question": f"Who is number {number}?", "answer": f"Answer {number}", "kind": f"kind {number % 4}"}
+                for number in numbers
+            ]
+            file = showhow.home / "questions.jsonl"
+            file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+            showhow.run("questions", "import", str(file), "--project", project, "--world", "harbour")
         showhow.start()
         yield showhow
         showhow.stop()
@@ -51,9 +54,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
 class Verifier(Librarian):
     """A person with a browser on the pages of verify and fix."""
 
-    def visit(self, path: str, waits_for: str) -> None:
+    def visit(self, path: str, waits_for: str, project: str = PROJECT) -> None:
         """Open a page of the project."""
-        self.page.goto(f"{self._url}/{path}?you={self._name}&project={PROJECT}")
+        self.page.goto(f"{self._url}/{path}?you={self._name}&project={project}")
         self.page.locator(waits_for).first.wait_for()
         self.page.wait_for_load_state("networkidle")
         self.settle()
@@ -127,3 +130,23 @@ def test_a_failure_is_repaired_and_the_others_are_right_the_next_time(page: Page
     assert [row[1] for row in vera.failures()] == ["Who is number 1?"]
     shown = json.loads(home.run("library", "show", "default:2", "--json"))
     assert len(shown["demonstrations"]) == 21
+
+
+def test_a_verification_is_watched_stopped_and_gone_on_with(page: Page, home: Showhow):
+    pat = Verifier(page, home.url, "pat")
+    pat.visit("verify", ".st-key-masthead", PATIENT)
+    pat.press("Alt+v")
+    pat.dialog.get_by_role("button", name="Verify").click()
+    # What is right so far appears without a reload, and what is left.
+    sizes = page.locator(".st-key-verification_sizes")
+    expect(sizes).to_contain_text(re.compile(r"left\s*\d+\s*right\s*[1-9]"), timeout=120_000)
+    page.get_by_role("button", name="Stop").click()
+    go_on = page.get_by_role("button", name="that are left")
+    expect(go_on).to_be_visible()
+    expect(page.get_by_text("was stopped; it can be gone on with.")).to_be_visible()
+    pat.settle()
+    go_on.click()
+    everything = re.compile(rf"questions\s*{MANY}\s*right\s*{MANY}\s*wrong\s*0")
+    expect(sizes).to_contain_text(everything, timeout=120_000)
+    expect(page.get_by_text("Every question was answered rightly.")).to_be_visible()
+    assert len(json.loads(home.run("verify", "--project", PATIENT, "--list", "--json"))) == 1

@@ -1,5 +1,6 @@
 // Keys that work wherever the focus is: `?` opens the sheet of keys, outside of text fields and dialogs; Ctrl+Enter and
-// Ctrl+Shift+Enter reach their buttons from a choice too, which would keep any Enter for itself.
+// Ctrl+Shift+Enter reach their buttons from a choice too, which would keep any Enter for itself. While a dialog is open,
+// its own button alone hears Ctrl+Enter, and nothing behind it hears a key: Streamlit lets every button of that key fire.
 
 export default function () {
   const sheet = (event) => {
@@ -7,6 +8,17 @@ export default function () {
     if (event.composedPath()[0]?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]")) return;
     event.preventDefault();
     document.querySelector(".st-key-keys button")?.click();
+  };
+  const within = (event) => {
+    const dialog = document.querySelector("[data-testid=stDialog]");
+    const enters = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    if (!dialog || !event.isTrusted || !(enters || event.altKey)) return;
+    event.stopImmediatePropagation();
+    if (!enters) return;
+    event.preventDefault();
+    // A field tells what was typed when it is left.
+    document.activeElement?.blur?.();
+    [...dialog.querySelectorAll("button[kind=primary]")].find((button) => !button.disabled && button.offsetParent)?.click();
   };
   const enter = (event) => {
     if (event.key !== "Enter" || !event.isTrusted || !(event.ctrlKey || event.metaKey)) return;
@@ -18,9 +30,11 @@ export default function () {
   };
   window.__showhowPageKeys?.();
   document.addEventListener("keydown", sheet);
+  window.addEventListener("keydown", within, true);
   window.addEventListener("keydown", enter, true);
   window.__showhowPageKeys = () => {
     document.removeEventListener("keydown", sheet);
+    window.removeEventListener("keydown", within, true);
     window.removeEventListener("keydown", enter, true);
   };
   return window.__showhowPageKeys;
