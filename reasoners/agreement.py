@@ -1,19 +1,16 @@
 """How far the answers of the sources agree: the signal of trust that the paper found.
 
-The rule: two answers are the same when the sets of their parts are, written in one way (reasoners/comparable.py). Where
-some count and others count things, such as 12 and 12 people, the numbers decide.
+The rule: two answers are the same when the sets of their parts are, written in one way (reasoners/comparable.py).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reasoners.comparable import parts
+from reasoners.comparable import compared
 
 NAMES = {"text": "the articles", "graph": "the graph", "model": "the model's memory"}
 ALL, TWO, CONFLICT, ONE, NONE = "all agree", "two agree", "conflict", "one only", "none"
-_COUNT = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\D+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +72,11 @@ class Agreement:
 
 def agreement(answers: Mapping[str, str | None]) -> Agreement:
     """The agreement of these answers by source."""
-    there = {name: parts(answer) for name, answer in answers.items() if answer is not None}
     alike: dict[frozenset[str], list[str]] = {}
-    for name, told in _without_noun(there).items():
+    for name, told in compared({name: answer for name, answer in answers.items() if answer is not None}).items():
         alike.setdefault(told, []).append(name)
     most = max(alike.values(), key=len, default=[])
     return Agreement(dict(answers), tuple(most) if len(most) > 1 else ())
-
-
-def _without_noun(told: Mapping[str, frozenset[str]]) -> Mapping[str, frozenset[str]]:
-    """Counts alone, where nobody counts another thing than the others: 12, and 12 people."""
-    counts = {name: _COUNT.fullmatch(next(iter(each))) if len(each) == 1 else None for name, each in told.items()}
-    nouns = {count[2] for count in counts.values() if count and count[2]}
-    if len(nouns) > 1:
-        return told
-    return {name: frozenset({count[1]}) if (count := counts[name]) else each for name, each in told.items()}
 
 
 def _verb(name: str) -> str:

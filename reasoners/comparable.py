@@ -1,11 +1,13 @@
 """Answers in the one way of writing in which they are compared.
 
 Ids, remarks in brackets, titles of people, articles, case, accents and punctuation are left away; dates, numbers and
-yes and no are written in one way. Parts stand between commas, semicolons, lines, "&" and "and".
+yes and no are written in one way. Parts stand between commas, semicolons, lines, "&" and "and". Where some answers
+count and others count things, such as 12 and 12 people, the numbers decide.
 """
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t)?\.?" for name in _MONTHS)
@@ -30,6 +32,7 @@ _NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
 ).split()
+_COUNT = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\D+))?")
 _WHETHER = re.compile(r"\s*(yes|true|no|false)\s*(?:[,.;!].*)?", re.DOTALL)
 _NONE = frozenset({"no answer", "nobody", "no one", "nothing"})
 
@@ -43,6 +46,16 @@ def parts(answer: str) -> frozenset[str]:
     plain = _THOUSANDS.sub("", _without(_REMARK, _dated(_ITEM.sub("\n", plain))))
     found = {_part(part) for part in _BETWEEN.split(plain)}
     return frozenset(found - {""}) or frozenset({plain.strip()})
+
+
+def compared(answers: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
+    """The parts of answers by their names, as they are to be compared with each other."""
+    told = {name: parts(answer) for name, answer in answers.items()}
+    counts = {name: _COUNT.fullmatch(next(iter(each))) if len(each) == 1 else None for name, each in told.items()}
+    nouns = {count[2] for count in counts.values() if count and count[2]}
+    if len(nouns) > 1:
+        return told
+    return {name: frozenset({count[1]}) if (count := counts[name]) else each for name, each in told.items()}
 
 
 def _dated(text: str) -> str:

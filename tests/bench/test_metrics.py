@@ -55,6 +55,51 @@ def test_a_list_of_answers_is_taken_apart_and_gold_answers_with_commas_stay_whol
     assert answers_in("Eli Reed; Fay Lund") == ["Eli Reed", "Fay Lund"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "golds"),
+    [
+        ("Alice and Bob", ["Alice", "Bob"]),
+        ("Bob & Alice.", ["Alice", "Bob"]),
+        ("1. Alice\n2. Bob", ["Alice", "Bob"]),
+        ("Cora, Bob and Alice", ["Alice", "Bob", "Cora"]),
+        ("Cuba and Trinidad and Tobago", ["Trinidad and Tobago", "Cuba"]),
+        ("Alice (Q1), Bob (Q2)", ["Alice", "Bob"]),
+        ("Lisbon (Q597)", ["Lisbon"]),
+        ("1234.0", ["1,234"]),
+        ("twelve", ["12"]),
+        ("12 people", ["12"]),
+        ("True", ["yes"]),
+        ("3 May 1990", ["1990-05-03"]),
+        ("Mr Kegan Ott", ["Kegan Ott"]),
+    ],
+)
+def test_another_way_of_writing_has_the_full_score(answer, golds):
+    assert score_of(answer, [{"text": gold, "entity": None} for gold in golds]) == 1.0
+
+
+def test_who_names_the_gold_entity_is_right_whatever_it_is_called():
+    golds = [{"text": "Lisbon", "entity": "Q597"}, {"text": "Porto", "entity": "Q36433"}]
+    assert score_of("Lisboa (Q597), Oporto (Q36433)", golds) == 1.0
+    assert score_of("Lisboa (Q597) and Oporto (Q36433)", golds) == 1.0
+    assert score_of("Q597", golds[:1]) == 1.0
+    assert score_of("Lisboa (Q597) and Faro (Q9)", golds) == 0.5
+    assert score_of("Lisboa (Q9)", golds[:1]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "score"),
+    [
+        ("Alice and Dan", ["Alice", "Bob"], 0.5),
+        ("Cuba and Trinidad and Tobago and Haiti", ["Trinidad and Tobago", "Cuba"], 0.8),
+        ("13 people", ["12"], 0.0),
+        ("4 May 1990", ["3 May 1990"], 2 / 3),
+        ("no", ["yes"], 0.0),
+    ],
+)
+def test_other_answers_have_not(answer, golds, score):
+    assert score_of(answer, [{"text": gold, "entity": None} for gold in golds]) == pytest.approx(score)
+
+
 def test_there_is_no_mean_over_nothing():
     assert mean([0.0, 1.0]) == 0.5
     with pytest.raises(ValueError, match="no mean"):
