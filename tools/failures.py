@@ -18,7 +18,7 @@ OTHER = "other"
 _RULES = {
     "refused query": (
         r"^The query (?:is|has|holds|would|calls|gives) ",
-        r"^SERVICE ",
+        r"^SERVICE |^Only SELECT and ASK are answered",
         r"^\S+ takes no query as long ",
     ),
     "not found": (
@@ -28,6 +28,7 @@ _RULES = {
         r"^This world(?:'s graph)? does not know ",
         r"^No (?:entity|word) of ",
         r"^The question names no relation ",
+        r" may mean several things; name ",
     ),
     "wrong arguments": (r"^\S+ cannot run: ", r"^\S+ needs (?:at least|a SPARQL) ", r" is no entity id; "),
     "model": (
@@ -41,7 +42,9 @@ _RULES = {
     ),
     "unavailable": (
         r"cannot be (?:opened|read|written|loaded)|^The (?:record|header|server|tool) |^The process .* has died",
-        r"could not answer|times in a row|has no such address|does not let us ask| answered (?:in|something) ",
+        r"could not answer|times in a row|has no such address|does not let us ask",
+        r" answered (?:in|with|something|\d+)\b",
+        r"^\S+ (?:refused \(|redirects (?:to|more than) |sends more than |is busy \()|ha[sd] not been asked this ",
         r"broke off after |^Live sources are not asked |^Nothing is fetched from |^There is no (?:graph|world|tool) ",
         r"and the world .* has none|; try again .{1,20}\.$| leads from https to an open",
     ),

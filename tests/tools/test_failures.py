@@ -7,13 +7,14 @@ from pathlib import Path
 from tools import chat_errors, failures
 from tools.chat_errors import ChatError
 from tools.failures import KINDS, OTHER, kind_of
+from worlds.source import Ambiguous, Hit
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_CLASS = {
     "SourceTimeout": "time limit",
     "QueryRefused": "refused query",
     "NotFound": "not found",
-    "SourceUnavailable": "unavailable",
+    **dict.fromkeys(("SourceUnavailable", "BadStatus", "NoAnswer", "Busy"), "unavailable"),
     **{
         name: "model"
         for name, kind in vars(chat_errors).items()
@@ -26,10 +27,27 @@ def sentences() -> Iterator[tuple[str, str, str]]:
     """Where an error is made, its class, and its sentence with 7 for whatever is filled in."""
     for room in ("tools", "worlds"):
         for file in sorted((ROOT / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and node.args and (said := written(node.args[0])):
-                    place = f"{file.relative_to(ROOT)}:{node.lineno}"
-                    yield place, ast.unparse(node.func).rpartition(".")[2], said
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            given = {node.name: list(returned(node)) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+            for node in ast.walk(tree):
+                if not isinstance(node, ast.Call) or not node.args:
+                    continue
+                place, raised = f"{file.relative_to(ROOT)}:{node.lineno}", name_of(node.func)
+                first = node.args[0]
+                called = name_of(first.func) if isinstance(first, ast.Call) and raised in BY_CLASS else ""
+                found = given.get(called, []) if called else [written(first)]
+                yield from ((place, raised, said) for said in found if said)
+
+
+def name_of(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def returned(function: ast.FunctionDef) -> Iterator[str | None]:
+    """The sentences that a function of the same file gives to be raised."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield written(node.value)
 
 
 def written(node: ast.expr) -> str | None:
@@ -69,6 +87,10 @@ def test_what_a_tool_of_others_says_in_its_own_words_is_another_kind():
         kind_of("add failed with ZeroDivisionError: division by zero; try other arguments, or another tool.") == OTHER
     )
     assert kind_of("") == OTHER
+
+
+def test_a_title_of_many_meanings_is_not_found():
+    assert kind_of(str(Ambiguous("Mercury", [Hit("Mercury (planet)", "")]))) == "not found"
 
 
 def test_words_of_a_question_or_a_page_do_not_make_the_kind():
