@@ -1,5 +1,7 @@
 """`showhow tool NAME --world W key=value ...`: call one tool as an annotator would."""
 
+import sys
+from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
@@ -23,19 +25,23 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
 ) -> None:
     """Call one tool over a world and print what it found; exit status 1 with one sentence when it fails."""
     if list_tools:
-        known = registry().all().values()
+        with redirect_stdout(sys.stderr):
+            known = list(registry().all().values())
         emit([_described(one) for one in known], "\n".join(map(_line, known)), as_json=as_json)
         return
     if name is None:
         raise typer.BadParameter("name a tool and a world: showhow tool NAME --world W key=value ...")
     only_the_record(as_of, offline=offline)
     given = dict(map(_pair, arguments or []))
-    called = registry().tool(name)
+    # What others print while they are loaded and called is no part of the answer.
+    with redirect_stdout(sys.stderr):
+        called = registry().tool(name)
     if world is None and called.place is None:
         raise typer.BadParameter("name a world to work in: showhow tool NAME --world W key=value ...")
     # A tool of others knows no world.
     context = tool_context(world) if world is not None else Context(World("none"), encoder())
-    outcome = called.call(context, given)
+    with redirect_stdout(sys.stderr):
+        outcome = called.call(context, given)
     found = outcome.observation
     text, data = (found.text, found.data) if found else (None, None)
     if found or as_json:

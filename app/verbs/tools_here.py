@@ -1,6 +1,8 @@
 """`showhow tools list` and `check`: the tools that are here, ours and those of others, and what keeps one away."""
 
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
@@ -15,23 +17,28 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def list_(*, as_json: AsJson = False) -> None:
     """Every tool that is known, where it comes from, and what is not available."""
-    states = registry().states()
+    states = _states()
     lines = [line for state in states for line in _listed(state)]
     emit([_value(state) for state in states], "\n".join(lines), as_json=as_json)
 
 
 def check(*, as_json: AsJson = False) -> None:
     """Load every function and start every server of the file of tools; exit status 1 where something does not work."""
-    known = registry()
-    states = known.states()
+    states = _states()
     problems = [state for state in states if state.problem]
     lines = [f"{_name(state)}: {_found(state)}" for state in states]
     if len(states) == 1:
         lines.append(f"{tools_file()} declares no other tools.")
     emit([_value(state) for state in states], "\n".join(lines), as_json=as_json)
-    known.close()
+    registry().close()
     if problems:
         raise CommandFailed(f"{len(problems)} of {len(states)} places of tools do not work as they should; see above")
+
+
+def _states() -> list[State]:
+    """All places of tools; what modules of others print while they are loaded is no part of the answer."""
+    with redirect_stdout(sys.stderr):
+        return registry().states()
 
 
 def _listed(state: State) -> Iterator[str]:

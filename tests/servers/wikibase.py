@@ -52,6 +52,8 @@ class Wiki:
         ids = asked["ids"].split("|")
         if len(ids) > _MOST:
             return {"error": {"code": "toomanyvalues", "info": f'Too many values for "ids". The limit is {_MOST}.'}}
+        if beyond := next((one for one in ids if int(one[1:]) > 2**31 - 1), None):
+            return {"error": {"code": "no-such-entity", "info": f'Could not find an entity with the ID "{beyond}".'}}
         entities = {}
         for one in ids:
             meant = _MERGED.get(one, one)

@@ -25,6 +25,16 @@ def test_a_tool_prints_its_text_and_with_json_its_data(harbour_folder: Path) -> 
     }
 
 
+def test_what_a_tool_of_others_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    code = "print('loaded')\ndef found():\n    'Say it.'\n    print('said')\n    return 'fine'\n"
+    (tmp_path / "noisy.py").write_text(code)
+    (tmp_path / "tools.toml").write_text('[functions.found]\nplace = "noisy:found"\n')
+    called = showhow(tmp_path / "worlds", "found", "--json")
+    assert json.loads(called.stdout)["text"] == "fine"
+    assert called.stderr.split() == ["loaded", "said"]
+    assert json.loads(showhow(tmp_path / "worlds", "--list", "--json").stdout)[-1]["name"] == "found"
+
+
 def test_a_value_may_hold_an_equals_sign(harbour_folder: Path) -> None:
     query = "sparql=SELECT ?x WHERE { wd:Q1 wdt:P8 ?x FILTER(1 = 1) }"
     assert "Saltmouth" in showhow(harbour_folder, "runQuery", "--world", "harbour", query).stdout

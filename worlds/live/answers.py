@@ -46,12 +46,13 @@ class Answers:
         try:
             with self._lock:
                 row = self._connection.execute(query, (_digest(key.encode()), last)).fetchone()
-        except sqlite3.Error as broken:
+            if row is None:
+                return None
+            url, status, headers, packed, moment = row
+            told, body = json.loads(headers), zlib.decompress(packed)
+        except (sqlite3.Error, zlib.error, ValueError) as broken:
             raise self._failed("read", broken) from broken
-        if row is None:
-            return None
-        url, status, headers, packed, moment = row
-        return Answer(url, status, json.loads(headers), zlib.decompress(packed), datetime.fromtimestamp(moment, UTC))
+        return Answer(url, status, told, body, datetime.fromtimestamp(moment, UTC))
 
     def record(self, key: str, answer: Answer) -> None:
         """Add an answer; none is ever overwritten, and equal bodies are kept once."""
@@ -77,7 +78,7 @@ class Answers:
         with self._lock:
             self._connection.close()
 
-    def _failed(self, what: str, broken: sqlite3.Error) -> SourceUnavailable:
+    def _failed(self, what: str, broken: Exception) -> SourceUnavailable:
         return SourceUnavailable(
             f"The record of answers {self._file} cannot be {what} ({broken}); check the disk and who may write there."
         )

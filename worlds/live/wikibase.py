@@ -15,6 +15,7 @@ from worlds.source import Entity
 _AT_ONCE = 50
 """Entities in one request; the wiki takes no more of those who are not logged in."""
 _MOST_ALIASES = 50
+_LARGEST = 2_147_483_647
 
 
 class Wikibase:
@@ -29,7 +30,9 @@ class Wikibase:
 
     def described(self, iris: Sequence[str]) -> dict[str, Entity]:
         """The entities of these IRIs by IRI; those that are no ids of the wiki, or that it lacks, are left out."""
-        asked = {self._ids.id_of(iri): iri for iri in iris if self._ids.is_entity(iri)}
+        ids = {self._ids.id_of(iri): iri for iri in iris if self._ids.is_entity(iri)}
+        # For one id beyond its numbers the wiki would refuse all of them.
+        asked = {entity: iri for entity, iri in ids.items() if int(entity[1:]) <= _LARGEST}
         found: dict[str, Entity] = {}
         for part in parts_of(list(asked), _AT_ONCE):
             told = self._ask(

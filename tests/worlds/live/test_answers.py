@@ -1,8 +1,10 @@
 """The record of answers: round trips, versions, two processes, a file that cannot be used."""
 
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -109,3 +111,15 @@ def test_a_file_that_is_no_record_is_told(tmp_path: Path):
     with pytest.raises(SourceUnavailable, match="cannot be opened") as failed:
         Answers(tmp_path / ANSWERS)
     assert str(failed.value).endswith(".")
+
+
+@pytest.mark.parametrize("damage", ["update bodies set packed = x'00'", "update answers set headers = '{'"])
+def test_a_record_that_was_damaged_is_told(damage: str, tmp_path: Path):
+    file = tmp_path / ANSWERS
+    answers = Answers(file)
+    answers.record("a question", Answer("http://h.example/", 200, {}, b"{}", datetime.now(UTC)))
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute(damage)
+    with pytest.raises(SourceUnavailable, match=r"The record of answers .* cannot be read"):
+        answers.latest("a question")
+    answers.close()

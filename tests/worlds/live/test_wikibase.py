@@ -52,7 +52,7 @@ def graph(server: SparqlServer, wiki: Wiki, tmp_path: Path) -> GraphSource:
 
 
 def test_entities_come_from_the_wiki_in_the_order_asked(graph, wiki):
-    found = graph.entities(["Q2", "Q404", "Q1", "nonsense", "Q6", "P22", "Q77", "Q1"])
+    found = graph.entities(["Q2", "Q404", "Q99999999999", "Q1", "nonsense", "Q6", "P22", "Q77", "Q1"])
     mara = Entity("Q1", "Mara Quill", "lighthouse keeper", ("the Keeper",), KEEPER)
     assert found == [
         Entity("Q2", "Tom Quill"),
