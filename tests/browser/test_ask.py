@@ -143,6 +143,7 @@ def save(ida: Asker, project: str, told: str) -> None:
     page.keyboard.press("Control+Enter")
     expect(dialog.get_by_text(told)).to_be_visible()
     page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     ida.settle()
 
 
@@ -174,7 +175,7 @@ def test_an_example_is_asked_shared_and_saved_as_a_question_once(page: Page, con
     save(ida, "Kept", "Kept has this question already.")
     (kept,) = json.loads(home.run("questions", "list", "--project", "Kept", "--json"))
     assert kept["text"] == question
-    assert [answer["text"] for answer in kept["gold_answers"]] == ["Nobody"]
+    assert [answer["text"] for answer in kept["answers"]] == ["Nobody"]
 
     # Without a model none can be followed, and what to do about it stands beside the button.
     page.get_by_text("Follow with a model").click()
