@@ -26,11 +26,14 @@ from reasoners.keepers import InStore
 from reasoners.limits import Limits
 from reasoners.run import Reins, Stopped
 from reasoners.run import run as drive
-from tools.chat import Model, Reply, Request
+from tools.chat import TRIES, Model, Reply, Request
+from tools.chat_errors import ChatBusy, ChatError, ChatKeyRefused, ChatUnknownModel, ChatUnreachable
 from tools.kept_replies import KeptReplies
 
 GONE_ON_WITH = (None, "stopped")
 """Endings of traces that are not over: those that a process left behind, and those that were stopped."""
+GONE = (ChatKeyRefused, ChatUnknownModel)
+"""What no other question would fare better with."""
 TRIED_AGAIN = ("failed", "limit")
 """Endings that may be others at the next try."""
 
@@ -130,6 +133,8 @@ def carry_on(run_id: UUID, pace: Pace, stop: Event, tell: Callable[[int, int], N
                 done.result()
                 tell(sum(each.over for each in work.outcomes()), every)
         work.score_the_rest()
+        if work.gone:
+            raise Conflict(f"{work.gone} The same words again go on with the verification.")
         found = work.outcomes()
         if all(each.over for each in found):
             with database().begin() as session:
@@ -168,18 +173,25 @@ def _replies(run: Run) -> Any:
     return settings().home / "runs" / f"{run.id}.replies"
 
 
-class _Bounded:
-    """A model that is asked nothing more where no money is left."""
+class _Watched:
+    """A model that is asked nothing more where no money is left, or where it is not there for any question."""
 
-    def __init__(self, model: Model, may_ask: Callable[[], bool]) -> None:
+    def __init__(self, model: Model, work: "_Work") -> None:
         self._model = model
-        self._may_ask = may_ask
+        self._work = work
 
     def reply(self, request: Request, seconds: float) -> Reply:
-        """The model's reply; Stopped where none may be paid."""
-        if not self._may_ask():
+        """The model's reply; Stopped where the question is to be gone on with another time."""
+        if self._work.gone or self._work.left() is None:
             raise Stopped
-        return self._model.reply(request, seconds)
+        try:
+            reply = self._model.reply(request, seconds)
+        except ChatError as failed:
+            if self._work.lacks_the_model(failed):
+                raise Stopped from failed
+            raise
+        self._work.unreached = 0
+        return reply
 
 
 class _Work:
@@ -191,6 +203,10 @@ class _Work:
         self._stop = stop
         self._kept = kept
         self._model = chat()
+        self.gone: str | None = None
+        """Why the model cannot be asked at all."""
+        self.unreached = 0
+        """Requests one after the other that did not reach it."""
         self._way = Way.from_json(run.configuration)
         self._limits = Limits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
         self.open_endings = (*GONE_ON_WITH, *(TRIED_AGAIN if pace.retry else ()))
@@ -209,15 +225,15 @@ class _Work:
 
     def answer(self, question_id: UUID) -> None:
         """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""
-        limits = self._left()
+        limits = self.left()
         if self._stop.is_set() or limits is None:
             return
         trace, question, project = self._open(question_id)
         task = given(question, project, self._way).task
         if self._model is not None:
             # What is kept costs nothing and is had at any time.
-            bounded = self._model.through(lambda model: _Bounded(model, lambda: self._left() is not None))
-            task = replace(task, context=replace(task.context, chat=self._kept.chat(bounded, str(trace.id))))
+            watched = self._model.through(lambda model: _Watched(model, self))
+            task = replace(task, context=replace(task.context, chat=self._kept.chat(watched, str(trace.id))))
         ended = drive(
             self._way.make(heard=False), task, InStore(database(), trace), Reins(limits=limits, stop=self._stop)
         )
@@ -225,7 +241,7 @@ class _Work:
             with database().begin() as session:
                 verifications.keep_score(session, trace.id, score_of(ended.answers.final_answer, question.gold_answers))
 
-    def _left(self) -> Limits | None:
+    def left(self) -> Limits | None:
         """The limits of the next question, with the money that is left; None when there is none."""
         if self._pace.money is None:
             return self._limits
@@ -234,6 +250,14 @@ class _Work:
             return None
         mine = self._limits.money
         return replace(self._limits, money=left if mine is None else min(left, mine))
+
+    def lacks_the_model(self, failed: ChatError) -> bool:
+        """Whether the failure is none of the question: then the others are stopped too."""
+        self.unreached += isinstance(failed, ChatUnreachable)
+        if isinstance(failed, GONE) or self.unreached >= TRIES or (isinstance(failed, ChatBusy) and not failed.again):
+            self.gone = str(failed)
+            self._stop.set()
+        return self.gone is not None
 
     def _spent(self) -> float:
         """What it has cost by now: by its traces, or by the replies that there are, some of which no trace has yet."""

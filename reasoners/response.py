@@ -95,13 +95,14 @@ class Writer:
             answers = replace(answers, final_answer=short)
         if self.setup.response == "short":
             return answers, {"response": answers.final_answer, "links": []}, reply.usage
-        written = " ".join(filter(None, (agreed.hedge, said.get("response") or short or text)))
-        found = linked(written, {step.position for step in seen})
+        body, steps = said.get("response") or short or text, {step.position for step in seen}
+        found = linked(" ".join(filter(None, (agreed.hedge, body))), steps)
         told = {
             "response": found.text,
             "links": list(found.links),
             "dropped_links": found.dropped,
-            "unlinked": found.unlinked,
+            # How sure the answer is rests on no step.
+            "unlinked": linked(body, steps).unlinked,
             "hedge": agreed.hedge,
         }
         return answers, told, reply.usage

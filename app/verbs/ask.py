@@ -126,10 +126,10 @@ def _value(record: TraceRecord, ended: Ended) -> dict[str, Any]:
 
 
 def _lines(record: TraceRecord, ended: Ended) -> Iterator[str]:
-    response = ended.details.get("response")
+    response = str(ended.details.get("response") or "")
     yield record.trace.final_answer or ""
     if response and response != record.trace.final_answer:
-        yield str(response)
+        yield response
     agreement = ended.details.get("agreement")
-    if agreement:
+    if agreement and agreement["words"] not in response:
         yield str(agreement["words"])

@@ -1,5 +1,6 @@
 """`showhow evaluate`: how well a reasoner answers questions whose answers are known; nothing of it is kept."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from app.verbs.output import CommandFailed, emit, progress
 from app.verbs.stages import stoppable
 from app.verbs.way import SECONDS_DEFAULT, K, LibraryName, Mode, Options, Reasoner, Seconds, Steps, limits_of, way_of
 from bench.datasets import read_questions
-from bench.evaluation import Scored, figures, sample, scored
+from bench.evaluation import REFUSED, Scored, figures, sample, scored
 from db.models import Project, Question
 from db.projects import project_by_name
 from db.verifications import gold_questions
@@ -22,6 +23,8 @@ from worlds.folder import world_folder
 from worlds.questions.question_file import QUESTIONS
 
 TOLD_EVERY = 10
+MOST_FAILURES = 5
+"""Reasons for failures that are told, those that most questions had."""
 
 
 def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
@@ -73,11 +76,16 @@ def _questions(world: str | None, project: str | None) -> tuple[Project, list[Qu
 
 def _answered(questions: Sequence[Question], project: Project, way: Way, limits: Limits) -> Iterator[Scored]:
     made = way.make(heard=False)
+    failures: Counter[str] = Counter()
     for place, question in enumerate(questions, 1):
         ended = run(made, given(question, project, way).task, InMemory(), Reins(limits))
         if place % TOLD_EVERY == 0 or place == len(questions):
             progress(f"{place:,} of {len(questions):,} questions")
+        if ended.ending not in ("answered", REFUSED):
+            failures[str(ended.failure)] += 1
         yield scored(question, ended)
+    for sentence, count in failures.most_common(MOST_FAILURES):
+        progress(f"{count:,} failed: {sentence}")
 
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:

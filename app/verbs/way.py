@@ -52,6 +52,8 @@ def way_of(
         way.make()
     except (UnknownReasoner, SetupError) as wrong:
         raise CommandFailed(str(wrong)) from wrong
+    if name != REPLAY and chat() is None:
+        raise CommandFailed(f"{name} needs a language model: set SHOWHOW_MODEL, or use --reasoner {REPLAY}")
     return way
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.model import Fails, ModelServer
 from worlds.generator.build import generate_world
 from worlds.universe.options import Options
 
@@ -22,8 +23,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def evaluate(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": ""}
+def evaluate(home: Path, *options: str, model: str = "") -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": "", "SHOWHOW_MODEL": ""}
+    if model:
+        environ |= {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": model, "OPENAI_API_KEY": "none"}
     command = [str(SHOWHOW), "evaluate", *options]
     return subprocess.run(command, env=environ, cwd=home, capture_output=True, text=True, timeout=300, check=False)
 
@@ -39,6 +42,14 @@ def test_without_demonstrations_every_question_is_refused_and_counted_by_kind(ho
     assert "12 of 12 questions" in done.stderr
 
 
+def test_why_questions_failed_is_told(home: Path) -> None:
+    with ModelServer(lambda _: Fails(401, "no")) as server:
+        done = evaluate(home, "--world", "town", "--limit", "3", "--json", model=server.url)
+    assert (done.returncode, json.loads(done.stdout)["failed"]) == (0, 3)
+    assert "3 failed: " in done.stderr
+    assert "refuses the key (401)" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -48,6 +59,7 @@ def test_without_demonstrations_every_question_is_refused_and_counted_by_kind(ho
         ),
         (("--world", "nowhere", "--reasoner", "replay"), "nowhere"),
         (("--project", "nobody's", "--reasoner", "replay"), "there is no project"),
+        (("--world", "town", "--reasoner", "fusion"), "fusion needs a language model: set SHOWHOW_MODEL"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_sentence(options: tuple[str, ...], said: str, home: Path) -> None:

@@ -17,7 +17,7 @@ from db import forking, recording, review
 from db.database import Database
 from db.models import Trace
 from db.projects import get_or_create_user
-from tests.servers.model import ModelServer, Reply, Request
+from tests.servers.model import Fails, ModelServer, Reply, Request
 from tests.servers.pupil import pupil
 
 BIN = Path(sys.executable).with_name("showhow")
@@ -161,6 +161,24 @@ def test_nothing_more_is_asked_when_the_money_is_spent_and_nothing_is_paid_again
         rest = home.verify(server, "--at-once", 4)
         assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 80)
         assert rest["cost"] == pytest.approx(80 * reply)
+
+
+def test_a_model_that_is_there_for_no_question_fails_none(tmp_path):
+    home = Home(tmp_path / "home", 12)
+    refused = Fails(401, "no")
+    with ModelServer(lambda request: pupil(request) if request.place < 10 else refused) as server:
+        told = home.verify(server, "--at-once", 2, status=1)["said"]
+        assert "refuses the key (401)" in told
+        assert told.endswith("The same words again go on with the verification.")
+        assert len(server.requests) <= 12
+    with ModelServer([]) as gone:
+        pass
+    told = home.verify(gone, status=1)["said"]
+    assert "does not answer" in told
+    with ModelServer(pupil) as server:
+        report = home.verify(server)
+        assert (report["right"], report["failed"]) == (12, 0)
+        assert len(server.requests) == 48 - 10
 
 
 def test_what_cannot_be_is_told_in_a_sentence(tmp_path):
