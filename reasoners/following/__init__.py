@@ -11,8 +11,13 @@ operations  the ways in which answers follow: all, count, first, last, before, e
 lessons     all of this from several demonstrations
 walk        the steps of one run, with the origins of their arguments
 names       whom a name means among namesakes
+reader      what sentences that were read say in answer
 shared      wordings that the hits of one search share
 things      what is found on the way
-lookups     how something is looked up in graph, articles and web pages, as demonstrations show it
+inquiry     what is known of the world so far, and what stays unclear
+graph       asking the graph, as demonstrations show it
+articles    reading and searching articles
+pages       reading and searching web pages
+lookups     looking something up in every source that may tell a part
 follow      a question from its frame to its answer
 """

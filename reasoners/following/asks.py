@@ -164,11 +164,15 @@ class Demonstration:
         return list(dict.fromkeys(found))
 
     @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What its question tells of whom it speaks of: whose occupation is baker."""
+        phrases = [parse(self.question[slice(*around(self.question, *span))]) for span in self.spans]
+        return [fact for each in phrases if each and isinstance(each.start, Having) for fact in each.start.facts]
+
+    @property
     def words(self) -> list[str]:
         """The values in small letters that its question tells and nothing was searched by: and whose hobby is chess."""
-        phrases = [parse(self.question[slice(*around(self.question, *span))]) for span in self.spans]
-        facts = [fact for each in phrases if each and isinstance(each.start, Having) for fact in each.start.facts]
-        return [value for _, value in facts if value[:1].islower() and value not in self.named]
+        return [value for _, value in self.facts if value[:1].islower() and value not in self.named]
 
 
 def shown(cell: Mapping[str, Any] | None) -> str | None:

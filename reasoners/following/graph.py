@@ -29,15 +29,14 @@ class Graph:
         if entity is None:
             return None
         lessons, asked = self._inquiry.lessons, template.replace(BLANK, thing.text)
+        self._inquiry.silent = False
         thought = lessons.thought("generateQuery", template, asked, thing.text)
         try:
             written = yield from self._inquiry.walk.call(
                 thought, "generateQuery", question=asked, entity_ids=[str(entity)]
             )
         except NotCalled as failed:
-            # That no word is a relation of the graph tells that it is silent, if the words are known ones.
-            if not (str(failed).startswith(NO_RELATION) and lessons.is_known(template)):
-                self._inquiry.unclear.append(str(failed))
+            self._miss(template, str(failed), silent=str(failed).startswith(NO_RELATION))
             return None
         understood = [each for each in written["candidates"] if self._is_understood(each, template, thing)]
         return self._narrowest(understood, template, asked)
@@ -85,14 +84,21 @@ class Graph:
     def _narrowest(self, understood: list[Candidate], template: str, asked: str) -> Candidate | None:
         """The first of them; for kin the one that takes as many steps as the word means: by blood, not by marriage."""
         relation = relation_of(template)
+        silent = not understood
         apart = bool(self._inquiry.spread) and kin.of_people(relation)
         if kin.of_people(relation):
             # Who is a father only as the husband of the mother is asked for by way of her, source by source.
             wanted = [1] if apart else kin.lengths(relation)
             understood = [each for length in wanted for each in understood if hops(each) == length]
         if not understood and not apart:
-            self._inquiry.unclear.append(f"no query is written that asks {asked!r}")
+            self._miss(template, f"no query is written that asks {asked!r}", silent=silent)
         return understood[0] if understood else None
+
+    def _miss(self, template: str, why: str, *, silent: bool) -> None:
+        """That no query asks what is known tells that the graph is silent about it; else there may be one."""
+        self._inquiry.silent = silent and self._inquiry.lessons.is_known(template)
+        if not self._inquiry.silent:
+            self._inquiry.unclear.append(why)
 
     def _valued(self, fact: str, value: str) -> Steps:
         """The thing that is a value of the fact; None where the graph has none of that name."""

@@ -20,6 +20,8 @@ class Inquiry:
     """Whether the sources tell different facts; None until two of them were compared."""
     unclear: list[str] = field(default_factory=list)
     """Why what was found for the question at hand may not be all."""
+    silent: bool = False
+    """Whether the graph has no such relation as the question at hand asks for."""
 
     @classmethod
     def begin(cls, walk: Walk, lessons: Lessons) -> "Inquiry":

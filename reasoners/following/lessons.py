@@ -13,7 +13,6 @@ from reasoners.following.english import LIGHT, content, names_in, plain, words
 from reasoners.following.fitting import Fit, counting, fit
 from reasoners.following.frames import Frame, learned
 from reasoners.following.operations import COUNT
-from reasoners.following.phrases import Having, around, parse
 from reasoners.following.sentences import DAY, RELATION, THING, Pattern, kind_of, learn, relation_in
 from reasoners.following.shared import Hit, shared
 from reasoners.following.wordings import RELATION_ASKED, Wordings, relation_of
@@ -100,9 +99,21 @@ class Lessons:
         """The word of a relation and words for a part of it: a son is a child, by English or by a demonstration."""
         return list(dict.fromkeys((relation, *self._narrower[relation], *kin.narrower(relation))))
 
-    def words_on_pages(self, relation: str) -> list[str]:
-        """The words for a relation or a part of it, from either side, that pages have in demonstrations."""
-        return [word for word in kin.said_by(relation) if content(word) <= self._page_words] or [relation]
+    def words_on_pages(self, template: str) -> list[str]:
+        """Words by which pages speak of what a template asks, from either side: those that demonstrations read on
+        pages, and for days, or where these are none, those that English has.
+        """
+        relation = relation_of(template)
+        both = kin.mutual(relation)
+        told = [*kin.said_by(relation), *(kin.words_for(both.word, "who") if both else ())]
+        phrases = told or self.phrases_for(template)
+        speaking = {word for phrase in phrases for word in content(phrase)} - content("date day")
+        found = {word for word in self._page_words if set() < content(word) <= speaking}
+        if not found or template.startswith("When "):
+            found |= {
+                word for phrase in phrases for word in words(phrase) if content(word) and content(word) <= speaking
+            }
+        return sorted(found)
 
     def kin(self, relation: str) -> set[str]:
         """The words by which a sentence can say a relation, also from the other side: whoever has a son is a parent."""
@@ -191,7 +202,7 @@ class Lessons:
     def _study(self, shown: Demonstration) -> None:
         for ask in shown.asks:
             self.sources.add(ask.source)
-            self._page_words.update(*map(content, ask.sentences if ask.source == WEB else ()))
+            self._page_words.update(*map(words, ask.sentences if ask.source == WEB else ()))
             self._study_ask(shown, ask)
         for search in shown.searches:
             self._study_search(shown, search)
@@ -244,7 +255,7 @@ class Lessons:
 
     def _study_search(self, shown: Demonstration, search: Search) -> None:
         """Who is a hit of a search by a value, and is spoken of later, has the value."""
-        fact = next((fact for fact, value in _facts(shown) if value == search.value), None)
+        fact = next((fact for fact, value in shown.facts if value == search.value), None)
         if fact is None:
             return
         self.backward[fact].searched = True
@@ -261,10 +272,10 @@ class Lessons:
                     self._patterns[template, TEXT].append(found)
 
     def _study_queries(self, shown: Demonstration) -> None:
-        for fact, value in _facts(shown):
-            told = self.backward[fact] if _is_searched(shown, value) else None
-            if told is None:
+        for fact, value in shown.facts:
+            if value not in shown.named:
                 continue
+            told = self.backward[fact]
             told.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
             asks = [ask for ask in shown.asks if ask.subject == value and ask.source == WEB]
             told.templates += [ask.template for ask in asks]
@@ -282,12 +293,3 @@ def _head(frame: Frame) -> str | None:
     """The words of a question before it speaks of anything: How many, Which."""
     first = frame.parts[0]
     return " ".join(first.split()[:2]) if isinstance(first, str) else None
-
-
-def _facts(shown: Demonstration) -> list[tuple[str, str]]:
-    phrases = [parse(shown.question[slice(*around(shown.question, *span))]) for span in shown.spans]
-    return [fact for each in phrases if each and isinstance(each.start, Having) for fact in each.start.facts]
-
-
-def _is_searched(shown: Demonstration, value: str) -> bool:
-    return value in shown.named

@@ -115,7 +115,7 @@ class Lookups:
             found = merged(found, more)
             if source == GRAPH and inquiry.spread is None:
                 yield from self._compare(template, thing, found)
-            if source == GRAPH and inquiry.spread is False and (found or not inquiry.unclear):
+            if source == GRAPH and inquiry.spread is False and (found or not (inquiry.unclear or inquiry.silent)):
                 break
         if inquiry.unclear and (not found or self._wanted(template, found)):
             raise Broken(inquiry.unclear[0])

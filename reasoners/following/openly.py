@@ -121,7 +121,9 @@ def word(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
     runs: list[list[str]] = [[]]
     tokens = found.text.replace(",", "").split()
     for before, token in zip(["", *tokens], tokens, strict=False):
-        if "<s>" in token or token in _HELD or content(token) <= speaking | LIGHT:
+        # Making is no light verb but a part of what somebody likes: wine making.
+        light = content(token) <= LIGHT and not token.endswith("ing")
+        if "<s>" in token or token in _HELD or light or content(token) <= speaking:
             runs.append([])
         elif not runs[-1] and before in _SUBJECTS:
             return []  # a verb that is not known
@@ -142,9 +144,11 @@ def has(sentence: str, who: str, value: str, phrases: Iterable[str]) -> bool:
 
 
 def is_understood(sentence: str, subject: str) -> bool:
-    """Whether a sentence tells, in words for it, how people are related, or that somebody is a man or a woman."""
+    """Whether a sentence tells, in words for it, how people are related, or what somebody is."""
     found = bare(sentence, subject)
     if re.fullmatch(r".*(?:\b(?:is|was)|<s>,) an? (?:man|woman|boy|girl)", found.text):
+        return True
+    if (became := _BECAME.fullmatch(found.text)) and not kin.of_people(became["what"]):
         return True
     if found.text.count("<v>") != 1:
         return False

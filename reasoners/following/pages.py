@@ -63,7 +63,8 @@ class Pages:
                 continue
             for sentence in (yield from self._sentences(page, asked)):
                 if whole.search(sentence):
-                    found = merged(found, self._who(fact, value, sentence))
+                    people = self._who(fact, value, sentence)
+                    found = merged(found, [each for each in people if self._is_about(page, each)])
         return found
 
     def _who(self, fact: str, value: str, sentence: str) -> list[Thing]:
@@ -86,15 +87,17 @@ class Pages:
             if not telling and (odd := reader.odd(about, thing.text, template, WEB)):
                 self._inquiry.doubt(asked, odd)
             return [page for page in telling if self._is_about(page, thing)][:MOST_READ]
-        queries = [thing.text]
-        pages = yield from self._searched(queries, template, thing.text)
-        if len([page for page in pages if not page["relaxed"]]) >= MOST_PAGES:
-            # Pages tell of fathers and mothers: a search for the parent finds them by no word.
-            people = kin.of_people(relation)
-            words = self._inquiry.lessons.words_on_pages(relation) if people else [""]
-            asks = [self._inquiry.lessons.wordings.asked(word) if word else template for word in words]
-            queries += [each.replace(BLANK, thing.text) for each in asks]
-            pages = yield from self._searched(queries, template, thing.text)
+        pages = yield from self._searched([thing.text], template, thing.text)
+        if _is_full(pages):
+            words = self._inquiry.lessons.words_on_pages(template)
+            if not (kin.of_people(relation) or template.startswith("When ")):
+                # Somebody may have become a baker on a page that has no word for an occupation.
+                self._inquiry.unclear.append(f"a search for {thing.text} finds more pages than it shows")
+            for query in (f"{thing.text} {word}" for word in words):
+                more = yield from self._searched([query], template, thing.text)
+                pages = list({page["address"]: page for page in (*more, *pages)}.values())
+                if _is_full(more):
+                    self._inquiry.unclear.append(f"a search for {query} finds more pages than it shows")
         named = [page for page in pages if thing.text in page["snippet"]]
         return [page for page in named if self._is_about(page, thing) and not (changes and self._is_old(page))]
 
@@ -129,6 +132,11 @@ class Pages:
         if not (page["date"] and self._newest):
             return False
         return (date.fromisoformat(self._newest) - date.fromisoformat(page["date"])).days > _OLD
+
+
+def _is_full(pages: Sequence[Page]) -> bool:
+    """Whether a search may have found more pages with all words than it shows."""
+    return len([page for page in pages if not page["relaxed"]]) >= MOST_PAGES
 
 
 def _changes(asked: str) -> bool:

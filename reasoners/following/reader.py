@@ -32,10 +32,10 @@ class Reader:
     def has(self, fact: str, value: str, source: str, sentence: str, who: str) -> bool | None:
         """Whether a sentence tells that somebody has a value; None where that is not clear."""
         template = self._lessons.wordings.asked(fact, what=True)
+        if openly.has(sentence, who, value, self._lessons.phrases_for(template)):
+            return True
         told = self.answers(template, source, [sentence], who)
-        if told:
-            return same_value(value) in map(same_value, told)
-        return True if openly.has(sentence, who, value, self._lessons.phrases_for(template)) else None
+        return same_value(value) in map(same_value, told) if told else None
 
     def _openly(self, sentence: str, subject: str, template: str) -> list[str]:
         """By the words for what is asked, if the sentence has a value of the kind and no other words."""
