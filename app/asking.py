@@ -22,6 +22,8 @@ from db.record import TraceRecord
 from db.runs import Ended
 from fewshot_library.selection import SelectionError
 from reasoners.conversation import Conversation
+from reasoners.fusion import NAME as FUSION
+from reasoners.fusion import at_work
 from reasoners.keepers import InStore
 from reasoners.limits import Limits
 from reasoners.pipeline import stage
@@ -229,10 +231,12 @@ def prompt_of(record: TraceRecord, position: int) -> list[Message]:
     """The exact prompt that was sent for the step at that position, written once more from the record."""
     told = record.trace.configuration
     way = Way.from_json(told["way"])
-    setup = Setup.read(way.options)
+    setup, steps = Setup.read(way.options), record.steps[: position - 1]
+    if way.reasoner == FUSION:
+        source, steps = at_work(steps)
+        setup = replace(setup, sources=source)
     task = limited(_task_of(record, way), setup.sources)
     as_text = "text" in (setup.form, told.get("form"))
-    steps = record.steps[: position - 1]
     now = stage(setup.pipeline, task.tools, steps)
     return Prompting(ReAct() if as_text else Conversation(), task, setup).messages(steps, now.tools, now.cue)
 

@@ -18,6 +18,7 @@ from tools.chat import Chat
 from tools.tool import Outcome
 from tools.usage import Usage
 
+NAME = "fusion"
 SOURCES = ("text", "graph")
 _MARKS = {"text": "From text only: ", "graph": "From the graph only: "}
 
@@ -30,7 +31,7 @@ class Fusion:
     stream: bool = True
     chat: Chat | None = None
     """The model that reasons, where it is not the one that the tools ask."""
-    name: str = field(default="fusion", init=False)
+    name: str = field(default=NAME, init=False)
 
     def solve(self, task: Task) -> Moves:
         """Ask the texts, then the graph, then merge; each pipeline's answer is a step of its own."""
@@ -74,6 +75,16 @@ class Fusion:
         chosen = random.Random(f"{self.setup.seed} {question}").choice(found)  # noqa: S311 - no secret
         agreed = agreement({"text": answers.answer_text, "graph": answers.answer_graph})
         return Conclusion(replace(answers, final_answer=chosen), details={"agreement": agreed.to_json()})
+
+
+def at_work(steps: Sequence[Step]) -> tuple[str, list[Step]]:
+    """The source whose pipeline is at work after these steps, and its own steps; the last one where both are over."""
+    own, rest = list[Step](), list(steps)
+    for source in SOURCES:
+        own, done, rest = _split(rest, _MARKS[source])
+        if done is None:
+            break
+    return source, own
 
 
 def _split(steps: Sequence[Step], mark: str) -> tuple[list[Step], Step | None, list[Step]]:

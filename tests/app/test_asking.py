@@ -144,6 +144,18 @@ def test_the_prompt_that_is_shown_is_the_one_that_was_sent(server: ModelServer):
         assert [(each.role, each.text) for each in prompt_of(record, position)] == sent
 
 
+def test_of_two_pipelines_the_prompt_is_shown_that_each_was_sent(server: ModelServer):
+    ask = begun(way=Way("fusion", {"merge": "random"}))
+    ask.work()
+    record = opened(ask.trace_id)
+    # The graph's pipeline is given up after three calls of a tool that it has not.
+    assert [bool(step.tool) for step in record.steps] == [True] + [False] * 5
+    assert len(server.requests) == len(record.steps) - 1
+    for position, request in enumerate(server.requests, 1):
+        sent = [(each["role"], each.get("content") or "") for each in request.body["messages"]]
+        assert [(each.role, each.text) for each in prompt_of(record, position)] == sent
+
+
 @pytest.mark.parametrize(
     ("way", "world", "said"),
     [
