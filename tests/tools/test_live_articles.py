@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
+from tests.servers.sparql import SparqlServer
 from tests.tools.conftest import no_meaning
 from tools.registry import tool
 from tools.tool import Context
 from worlds.live.access import Access, Policy
+from worlds.live.add import add_live
 from worlds.live.answers import ANSWERS, Answers
 from worlds.live.door import Door
 from worlds.live.mediawiki import MediaWikiText
 from worlds.live.request import host_of
+from worlds.open import open_world
 from worlds.source import World
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -35,6 +39,15 @@ def test_a_title_of_many_meanings_is_an_observation_with_choices(wiki: Context):
     assert "2. Mercury (element): a metal that is liquid at room temperature" in outcome.observation.text
     assert [hit["entity"] for hit in outcome.observation.data["hits"]] == ["Q308", "Q925", "Q1150", "Q9001"]
     assert "sentences" not in outcome.observation.data
+
+
+def test_the_ids_of_what_a_title_may_mean_are_offered(mediawiki: MediaWiki, oxigraph: SparqlServer, tmp_path: Path):
+    add_live(tmp_path, "w", description(mediawiki.api, oxigraph.url, oxigraph.graph("isle")), "w.toml")
+    context = Context(open_world(tmp_path, "w", Access("ada@example.org")), no_meaning)
+    observation = tool("getWikiDataID").call(context, {"title": "Mercury"}).observation
+    assert observation is not None
+    assert [one["id"] for one in observation.data["entities"]] == ["Q308", "Q925", "Q1150", "Q9001"]
+    assert "Q925: Mercury (element) (a metal that is liquid at room temperature)" in observation.text.splitlines()
 
 
 def test_a_redirect_is_shown_and_the_row_of_an_infobox_answers(wiki: Context):

@@ -63,10 +63,14 @@ def _asks(text: str) -> bool:
 def _runs(query: str) -> Iterator[str]:
     """Runs of words with capitals, small words inside them allowed; with those also the parts between them."""
     run: list[str] = []
+    before = "."
     for part in [*_PART.findall(query), ","]:
         word = _POSSESSIVE.sub("", part)
         capital = word[:1].isupper() or (word[:1].isdigit() and bool(run))
-        begins = capital and (word.lower() not in STOP_WORDS or word in _ARTICLES)
+        # Within a sentence even a small word with a capital begins a name: the film In Heaven.
+        within = before not in {".", "?", "!"} and word != "I"
+        begins = capital and (word.lower() not in STOP_WORDS or word in _ARTICLES or within)
+        before = part
         if begins or (run and (capital or word in _JOINS)):
             run.append(word)
         else:

@@ -56,6 +56,8 @@ def test_names_are_made_of_what_was_asked(query: str):
         ("Did Ada Reed and Ivo Marsh meet in Northbridge?", ["Ada Reed", "Ivo Marsh", "Northbridge"]),
         ("Which film came out first, The Passionate Pilgrim or Aanchal?", ["The Passionate Pilgrim", "Aanchal"]),
         ("Who directed The Lord of the Rings?", ["The Lord of the Rings", "Lord of the Rings"]),
+        ("Which of the two is older, In Heaven or On the Town?", ["In Heaven", "On the Town"]),
+        ("When was Of Mice and Men written?", ["Of Mice and Men"]),
         ("ada reed", ["ada reed"]),
         ("A. E. Ellis (author)", ["A. E. Ellis (author)"]),
         ("When was O'Brien born?", ["O'Brien"]),
@@ -68,6 +70,7 @@ def test_names_are_found(query: str, names: list[str]):
 def test_what_asks_is_no_name():
     assert names_of("Who is it?") == []
     assert names_of("In which year did she die?") == []
+    assert names_of("Did I die? And why was it so?") == []
 
 
 def test_names_are_kept_longest():
