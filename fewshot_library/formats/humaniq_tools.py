@@ -21,6 +21,7 @@ ARGUMENTS = {
     "generateQuery": ("question", "entity_ids"),
     "runQuery": ("sparql",),
     "getLabel": ("ids",),
+    "websearch": ("query",),
 }
 _IDS_ONLY = re.compile(r"[\s\[\]'\",]*[QP]\d+(?:[\s\[\]'\",]+[QP]\d+)*[\s\[\]'\",]*")
 _ASKED_WITH_IDS = re.compile(r"(.+?) # (\[[^\[\]]*\])", re.DOTALL)

@@ -40,7 +40,7 @@ def made(name: str, schema: dict[str, Any]) -> Tool:
 OFFERED = [*TOOLS.values(), made("weigh", WEIGH), made("roll", {"type": "object", "properties": {}})]
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1).filter(str.strip)
 ARGUMENTS = st.one_of(
-    st.tuples(st.just("wikisearch"), st.fixed_dictionaries({"query": PLAIN})),
+    st.tuples(st.sampled_from(["wikisearch", "websearch"]), st.fixed_dictionaries({"query": PLAIN})),
     st.tuples(st.just("read"), st.fixed_dictionaries({"title": PLAIN, "question": PLAIN})),
     st.tuples(
         st.just("generateQuery"),
@@ -50,6 +50,11 @@ ARGUMENTS = st.one_of(
     ),
     st.tuples(st.just("weigh"), st.fixed_dictionaries({"thing": PLAIN, "times": st.integers()})),
 )
+
+
+def test_a_tool_with_one_argument_is_shown_as_it_is_to_be_called() -> None:
+    for tool, argument in (("wikisearch", "query"), ("websearch", "query"), ("getWikiDataID", "title")):
+        assert input_line(tool, {argument: "Ada Reed"}, QUESTION) == "Ada Reed"
 
 
 @given(ARGUMENTS)
