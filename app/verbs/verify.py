@@ -27,7 +27,7 @@ from app.verbs.way import (
     limits_of,
     way_of,
 )
-from app.verification_report import Report, report_of
+from app.verification_report import Report, figures, report_of
 from app.verifying import Pace, Plan
 from db import verifications
 from db.models import Run
@@ -78,8 +78,19 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     progress(f"verification {run.id} over {len(verifications.question_ids(run)):,} questions")
     with stoppable("the verification was stopped; the same words again go on with it"):
         found = verifying.carry_on(run.id, Pace(at_once, most_money, retry), stop, _tell)
-    report = report_of(run, found)
+    report = report_of(run, found) | {"before": _before(run)}
     emit(report, "\n".join(_told(report)), as_json=as_json)
+
+
+def _before(run: Run) -> Report | None:
+    """The figures that these questions had the time before; None where they are asked for the first time."""
+    earlier = run.configuration.get("again_of")
+    if earlier is None:
+        return None
+    asked = set(verifications.question_ids(run))
+    with database().read() as session:
+        every = verifications.outcomes(session, verifications.verification(session, UUID(earlier)))
+    return figures([each for each in every if each.question_id in asked])
 
 
 def _tell(done: int, of: int) -> None:
@@ -120,6 +131,8 @@ def _list(project: str | None, *, as_json: bool) -> None:
 
 def _told(report: Report) -> Iterator[str]:
     yield from (f"{_figures(kind)}  {name or 'no kind'}" for name, kind in report["by_kind"].items())
+    if report["before"] is not None:
+        yield f"{_figures(report['before'])}  all, before"
     yield f"{_figures(report)}  all"
     if report["left"]:
         yield f"{report['left']:,} questions are left; the same words again go on with them"

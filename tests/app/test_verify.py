@@ -236,6 +236,7 @@ def test_with_a_repair_in_the_library_the_other_failures_are_right(tmp_path):
         again = json.loads(out)
         assert (again["again_of"], again["library"]) == (first["id"], "default:1")
         assert (again["questions"], again["right"], again["left"]) == (4, 3, 0)
+        assert (again["before"]["questions"], again["before"]["right"], first["before"]) == (4, 0, None)
         # The repair of question 1 is in the library, but is not shown to question 1.
         own = [
             request for request in server.requests if request.tools and request.prompt.count("Who is number 1?") == 2
