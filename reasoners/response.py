@@ -89,13 +89,16 @@ class Writer:
         message = self._message(answers, agreed, seen)
         reply = yield from asked(self.chat, [message], stream=self.stream)
         text = apart(reply.text)[1]
+        if reply.stopped == "length" or not text:
+            why = "was cut off, because it was too long" if text else "says nothing"
+            return answers, {"response": None, "unwritten": f"What the model wrote as a response {why}."}, reply.usage
         said = _parts(text)
         short = present(plain_answer(said.get("answer") or ("" if said else text)))
         if short is not None and len(short) <= LONGEST_ANSWER and (said or self.setup.response == "short"):
             answers = replace(answers, final_answer=short)
         if self.setup.response == "short":
             return answers, {"response": answers.final_answer, "links": []}, reply.usage
-        body, steps = said.get("response") or short or text, {step.position for step in seen}
+        body, steps = said.get("response") or short or said.get("answer") or text, {step.position for step in seen}
         found = linked(" ".join(filter(None, (agreed.hedge, body))), steps)
         told = {
             "response": found.text,

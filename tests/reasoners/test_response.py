@@ -103,7 +103,16 @@ def test_a_short_answer_may_come_bare_and_a_long_one_is_none(context: Context) -
     assert ask(context, [*begin, Says("It is her [step 1].")], HumanIQ(NORMAL)).answer == "Cora"
 
 
-@pytest.mark.parametrize("broken", [Fails(500, "out of order"), Says("")])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Fails(500, "out of order"),
+        Says(""),
+        Says("<think>Answer: Eve</think>"),
+        Says("Answer: Ev", reason="length"),
+        Says(calls=[("wikisearch", {"query": "Ada"})]),
+    ],
+)
 def test_a_response_that_cannot_be_written_leaves_the_answer_and_says_so(context: Context, broken: Reply) -> None:
     asked = ask(context, [LOOK, ends("Cora", "none"), Says("Cora"), *[broken] * 4], HumanIQ(SHORT))
     assert (asked.ended.ending, asked.answer) == ("answered", "Cora")
