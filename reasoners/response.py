@@ -75,6 +75,8 @@ class Writer:
             reply = yield from asked(self.chat, [message], stream=False)
         except ChatError as failed:
             return None, failed.usage or Usage(), str(failed)
+        if reply.stopped == "length":
+            return None, reply.usage, "The model's own answer was cut off, because it was too long."
         said = apart(reply.text)[1]
         return present(plain_answer(_parts(said).get("answer", said))), reply.usage, None
 

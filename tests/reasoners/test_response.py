@@ -120,10 +120,11 @@ def test_a_response_that_cannot_be_written_leaves_the_answer_and_says_so(context
     assert asked.ended.details["unwritten"]
 
 
-def test_an_own_answer_that_fails_is_told_and_leaves_two_sources(context: Context) -> None:
-    asked = ask(context, [LOOK, ends("Cora", "Cora"), Says(""), Says("Answer: Cora")], HumanIQ(SHORT))
+@pytest.mark.parametrize(("own", "why"), [(Says(""), "empty message"), (Says("Eve, or", reason="length"), "cut off")])
+def test_an_own_answer_that_fails_is_told_and_leaves_two_sources(context: Context, own: Reply, why: str) -> None:
+    asked = ask(context, [LOOK, ends("Cora", "Cora"), own, Says("Answer: Cora")], HumanIQ(SHORT))
     assert asked.answer == "Cora"
-    assert "empty message" in asked.ended.details["own_answer_failed"]
+    assert why in asked.ended.details["own_answer_failed"]
     assert asked.ended.details["agreement"]["state"] == "two agree"
 
 
