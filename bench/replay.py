@@ -12,6 +12,7 @@ from bench.gold.traces import GoldWorld
 from db.models import Project
 from db.record import TraceRecord
 from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from reasoners.following.walk import MOST_STEPS
 from reasoners.keepers import InMemory
 from reasoners.limits import Limits
 from reasoners.reasoner import Task
@@ -36,6 +37,8 @@ WORLDS = {
     "everywhere, namesakes, depth 6": Options(people=1000, seed=55, depth=6, per_template=3, collisions=0.2),
     "hybrid, depth 6": Options(people=1000, seed=56, depth=6, per_template=3, split=HYBRID),
     "hybrid, depth 20": Options(people=1000, seed=57, depth=20, per_template=3, split=HYBRID),
+    "articles only, depth 10": Options(people=500, seed=58, depth=10, per_template=3, split="text=100"),
+    "web pages only, depth 10": Options(people=500, seed=59, depth=10, per_template=3, split="web=100"),
 }
 
 
@@ -69,7 +72,7 @@ def _answered(folder: Path, context: Context, shown: list[TraceRecord]) -> tuple
     found = []
     for question in asked:
         task = Task(question.text, context, list(TOOLS.values()), shown)
-        found.append(scored(question, run(replay, task, InMemory(), Reins(Limits(steps=150)))))
+        found.append(scored(question, run(replay, task, InMemory(), Reins(Limits(steps=MOST_STEPS)))))
     return found, (time.perf_counter() - started) / len(asked)
 
 

@@ -66,7 +66,7 @@ class Demonstration:
             self._take(step)
             self._data[step.position] = step.data
         for ask in self.asks:
-            ask.values = ask.values or self._mentioned(ask)
+            ask.values = ask.values or self._people(ask, self._mentioned(ask))
 
     @property
     def named(self) -> list[str]:
@@ -162,6 +162,13 @@ class Demonstration:
             found += [name for name in names_in(sentence) if name in later and name != ask.subject]
             found += [value for value in self.words if value in sentence and value != ask.subject]
         return list(dict.fromkeys(found))
+
+    def _people(self, ask: Ask, values: list[str]) -> list[str]:
+        """Of those whom a question for people may have found, those of whom is asked next, if anything is."""
+        later = {each.subject for each in self.asks if each.step > ask.step} - {ask.subject, *self.named}
+        if not ask.template.startswith("Who is the ") or not later:
+            return values
+        return [value for value in values if value in later]
 
     @property
     def facts(self) -> list[tuple[str, str]]:

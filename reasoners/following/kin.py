@@ -105,11 +105,6 @@ def other_side(relation: str) -> tuple[str, ...]:
     return tuple(part.strip("^") for part in parts if part.startswith("^"))
 
 
-def is_word(relation: str) -> bool:
-    """Whether English has words of its own to ask for a relation."""
-    return key_of(relation) in english().words
-
-
 def mutual(relation: str) -> Reverse | None:
     """The relation that goes both ways of which this one is a part: friend, and of a wife the spouse."""
     for reading in _readings(relation):

@@ -121,7 +121,7 @@ class Lessons:
 
     def is_kin(self, relation: str) -> bool:
         """Whether articles say the relation by a word for it, as they do of people."""
-        return bool(self._narrower[relation]) or kin.is_word(relation) or relation in self._of_people
+        return bool(self._narrower[relation]) or kin.of_people(relation) or relation in self._of_people
 
     def speaks_of_other(self, sentence: str, template: str) -> bool:
         """Whether a sentence, without its names, has words of something else that is asked for, and none of this."""
@@ -223,17 +223,23 @@ class Lessons:
         relation = relation_of(ask.template)
         if relation and ask.template.startswith("Who "):
             self._of_people.add(relation)
-        for sentence in ask.sentences:
-            for value in ask.values:
-                found = learn(sentence, ask.subject, value, relation)
-                if found is None:
-                    continue
+        for value in ask.values:
+            for sentence, found in self._telling(ask, value):
                 if relation and RELATION in found.parts:
                     self._relations[ask.source].append(found)
                     continue
                 self._patterns[ask.template, ask.source].append(found)
                 if relation and found.kind == THING:
                     self._study_narrower(ask, relation, sentence, value)
+
+    def _telling(self, ask: Ask, value: str) -> list[tuple[str, Pattern]]:
+        """The sentences that tell the value: those with words of what was asked, else the only one that has it."""
+        relation = relation_of(ask.template)
+        found = [(each, made) for each in ask.sentences if (made := learn(each, ask.subject, value, relation))]
+        phrases = (*self.phrases_for(ask.template), *kin.said_by(relation))
+        speaking = {word for phrase in phrases for word in content(phrase)}
+        telling = [each for each in found if content(each[0]) & speaking]
+        return telling or (found if len(found) == 1 else [])
 
     def _study_narrower(self, ask: Ask, relation: str, sentence: str, value: str) -> None:
         """Take up that a sentence answers with another word than was asked by: the father, of who the parents are."""
@@ -284,9 +290,8 @@ class Lessons:
     def _study_reversed(self, fact: str, value: str, asks: Iterable[Ask]) -> None:
         """What a page says to tell who has a value is how pages say it of anybody."""
         template = self.wordings.asked(fact, what=True)
-        for sentence, who in ((sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values):
-            if who in sentence and (found := learn(sentence, who, value, "")):
-                self._patterns[template, WEB].append(found)
+        told = [(sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values if who in sentence]
+        self._patterns[template, WEB] += [found for sentence, who in told if (found := learn(sentence, who, value, ""))]
 
 
 def _head(frame: Frame) -> str | None:

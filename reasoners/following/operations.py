@@ -68,7 +68,9 @@ def _at_end(holes: Sequence[Looked], end: Callable[[list[str]], str]) -> list[st
         raise Undecided("one of the two is not one thing but several or none")
     dated = _dated(holes)
     if len(holes) > 1 and len(dated) < len(holes):
-        raise Undecided("a date is not known")
+        known = {thing for thing, _ in dated}
+        missing = [thing for hole in holes for thing in hole.things if thing not in known]
+        raise Undecided(f"no date is found for {' and '.join(missing)}")
     if not dated:
         return []
     wanted = end([day for _, day in dated])
@@ -96,14 +98,14 @@ def _span(hole: Looked) -> tuple[str, str]:
         raise Undecided("one of them is not one thing but several or none")
     starts, ends = hole.values[0][0], hole.values[0][1]
     if len(starts) != 1 or len(ends) > 1 or not all(map(as_day, (*starts, *ends))):
-        raise Undecided("a date is not known")
+        raise Undecided(f"no single date is found for {hole.things[0]}")
     return starts[0], ends[0] if ends else "9999-12-31"
 
 
 def _one_day(hole: Looked) -> str:
     found = _all([hole], "")
     if len(found) != 1 or not as_day(found[0]):
-        raise Undecided("a date is not known")
+        raise Undecided(f"no single date is found for {' and '.join(hole.things) or 'one of them'}")
     return found[0]
 
 

@@ -87,6 +87,21 @@ def test_most_questions_of_another_world_are_answered_and_no_answer_is_wrong(les
     assert sum(scores) >= 0.98 * len(scores)
 
 
+@pytest.mark.parametrize("source", ["text", "graph", "web"])
+def test_what_a_world_has_not_is_not_missed(
+    source: str, tmp_path: Path, lesson: Lesson, meaning: SentenceEncoder
+) -> None:
+    """Where one source tells everything, questions are answered from it, and none wrongly."""
+    generate_world(tmp_path, source, Options(people=60, seed=12, depth=4, per_template=1, split=f"{source}=100"))
+    context = Context(open_world(tmp_path, source), meaning)
+    asked = read_questions(tmp_path / source / "questions.jsonl")[::5]
+    ended = [(each, follow(each.text, context, lesson.shown)[0]) for each in asked]
+    scores = [score(e.answers.final_answer, each.gold_answers) for each, e in ended if e.answers]
+    assert set(scores) == {1.0}
+    assert len(scores) >= len(asked) / 3
+    context.world.graph.close()  # type: ignore[union-attr]
+
+
 def test_every_argument_tells_truly_where_it_came_from(lesson: Lesson) -> None:
     asked = next(each.text for each in lesson.asked if each.kind == "comparative")
     _, steps = follow(asked, lesson.context, lesson.shown)
