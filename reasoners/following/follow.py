@@ -5,7 +5,7 @@ from typing import Any
 
 from reasoners.following import operations
 from reasoners.following.asks import BLANK
-from reasoners.following.english import NAME, plain
+from reasoners.following.english import NAME, listed, plain
 from reasoners.following.fitting import Fit
 from reasoners.following.lessons import Lessons
 from reasoners.following.lookups import Lookups
@@ -100,9 +100,9 @@ class Follower:
             for thing in things:
                 found = yield from self._lookups.ask(template, thing, on_the_way=place > 0 or len(things) > 1)
                 reached = merged(reached, found)
+            if not reached and place > 0 and self._lookups.spread:
+                raise Broken(f"no source tells who is the {relation} of {listed([each.text for each in things[:3]])}")
             things = reached
-            if not things and place > 0 and self._lookups.spread:
-                raise Broken(f"no source tells of a {relation} on the way")
         return things
 
     def _pick(self, things: list[Thing], order: str, event: str) -> Steps:
