@@ -77,7 +77,9 @@ def _of_status(status: int, error: Exception, asked: Asked) -> errors.ChatError:
         return errors.ChatBroken(f"{place} sends requests elsewhere ({status}); correct SHOWHOW_MODEL_BASE_URL.")
     if status >= 500:
         return errors.ChatBroken(f"{place} failed ({status}){words}; try again in a minute.", _retry_after(error))
-    return errors.ChatRejected(f"{place} does not take the request ({status}){words}; ask for less, or otherwise.")
+    # Some reasoning models take no temperature but their own.
+    what_to_do = "set SHOWHOW_MODEL_TEMPERATURE=default" if "temperature" in words else "ask for less, or otherwise"
+    return errors.ChatRejected(f"{place} does not take the request ({status}){words}; {what_to_do}.")
 
 
 def _of_connection(error: Exception, asked: Asked) -> errors.ChatError:

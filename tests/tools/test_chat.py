@@ -111,6 +111,7 @@ def test_what_nobody_told_to_stop_is_handed_over_to_its_last_letter():
 FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how often it is asked
     (Fails(403, "no"), ChatKeyRefused, "refuses the key (403)", 1),
     (Fails(400, "context of 4096 tokens exceeded"), ChatRejected, 'request (400): "context of 4096 tokens', 1),
+    (Fails(400, "'temperature' must be 1"), ChatRejected, "; set SHOWHOW_MODEL_TEMPERATURE=default.", 1),
     (Fails(404, "no such model"), ChatUnknownModel, "has no model scripted (404); check SHOWHOW_MODEL", 1),
     (Fails(429, "slow down", {"Retry-After": "0"}), ChatBusy, 'no more requests just now (429): "slow down"', 4),
     (Fails(429, "no money", code="insufficient_quota"), ChatBusy, '"no money"', 1),
