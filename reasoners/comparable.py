@@ -40,7 +40,7 @@ _NONE = frozenset({"no answer", "nobody", "no one", "nothing"})
 def parts(answer: str) -> frozenset[str]:
     """The parts of an answer in the one way of writing that they are compared in."""
     decomposed = unicodedata.normalize("NFKD", answer.replace("\N{MINUS SIGN}", "-"))
-    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign)).casefold()
+    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign)).casefold().strip()
     if whether := _WHETHER.fullmatch(plain):
         return frozenset({"yes" if whether[1] in ("yes", "true") else "no"})
     plain = _THOUSANDS.sub("", _without(_REMARK, _dated(_ITEM.sub("\n", plain))))
