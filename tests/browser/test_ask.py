@@ -141,6 +141,9 @@ def save(ida: Asker, project: str, told: str) -> None:
     """Keep the question in a project, a new one called Kept or that one, and wait for what the page says of it."""
     page, dialog = ida.page, ida.page.get_by_role("dialog")
     page.get_by_role("button", name="Save as question").click()
+    dialog.wait_for()
+    # What the dialog showed the last time goes when it is drawn to its end.
+    ida.settle()
     dialog.get_by_label("Into the project").click()
     page.get_by_role("option", name=project).click()
     ida.settle()
