@@ -16,9 +16,10 @@ export default function () {
     event.stopImmediatePropagation();
     if (!enters) return;
     event.preventDefault();
-    // A field tells what was typed when it is left.
-    document.activeElement?.blur?.();
-    [...dialog.querySelectorAll("button[kind=primary]")].find((button) => !button.disabled && button.offsetParent)?.click();
+    const own = [...dialog.querySelectorAll("button[kind=primary]")].find((button) => !button.disabled && button.offsetParent);
+    // A field tells what was typed when it is left; Escape is heard where the focus stays in the dialog.
+    own?.focus();
+    own?.click();
   };
   const enter = (event) => {
     if (event.key !== "Enter" || !event.isTrusted || !(event.ctrlKey || event.metaKey)) return;
