@@ -76,10 +76,6 @@ class Attempt:
         """Whether that name stands in the question or in something that was observed."""
         return text in self._seen or any(text in each for each in self._texts)
 
-    def last_is(self, tool: str, **arguments: str) -> bool:
-        """Whether the tool was called so in the last step."""
-        return bool(self.steps) and (self.steps[-1].tool, self.steps[-1].arguments) == (tool, arguments)
-
     def _remember(self, data: Mapping[str, Any]) -> None:
         self._seen.update(known.text for known in known_values({0: data}))
         self._texts += sentences_of(data)
