@@ -26,7 +26,7 @@ check: $(VENV)/installed-dev ## format, lint, types, order of imports
 	$(BIN)/lint-imports
 
 bench: $(VENV)/installed-dev ## measure; JSON lines (ONLY=name for one)
-	@$(BIN)/python -m bench $(ONLY)
+	@$(BIN)/python -m benchmarks $(ONLY)
 
 screenshots: $(VENV)/installed-dev ## draw the README's pictures anew
 	@$(BIN)/python -m tests.browser.screenshots

@@ -12,10 +12,10 @@ from platformdirs import user_data_path
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 DEFAULT_LIBRARY = "default"
 """What questions are answered with where no library is named."""
-MODEL_SECONDS = 120.0
+DEFAULT_MODEL_SECONDS = 120.0
 
 
-class SettingError(Exception):
+class SettingsError(Exception):
     """The environment says something that cannot be used; the message says what to write."""
 
 
@@ -28,7 +28,7 @@ class Settings:
     encoder: str = DEFAULT_ENCODER
     model: str | None = None
     model_base_url: str | None = None
-    model_seconds: float = MODEL_SECONDS
+    model_seconds: float = DEFAULT_MODEL_SECONDS
     """How long a reply of the language model may take."""
     model_temperature: float | None = 0.0
     """None leaves it to the provider; some models take no other."""
@@ -54,12 +54,12 @@ class Settings:
             encoder=found.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
             model=found.get("SHOWHOW_MODEL"),
             model_base_url=found.get("SHOWHOW_MODEL_BASE_URL"),
-            model_seconds=_seconds(found.get("SHOWHOW_MODEL_SECONDS")),
-            model_temperature=_temperature(found.get("SHOWHOW_MODEL_TEMPERATURE")),
-            model_price=_price(found.get("SHOWHOW_MODEL_PRICE")),
+            model_seconds=_parse_seconds(found.get("SHOWHOW_MODEL_SECONDS")),
+            model_temperature=_parse_temperature(found.get("SHOWHOW_MODEL_TEMPERATURE")),
+            model_price=_parse_price(found.get("SHOWHOW_MODEL_PRICE")),
             contact=found.get("SHOWHOW_CONTACT"),
-            offline=_yes(found.get("SHOWHOW_OFFLINE")),
-            as_of=_moment(found.get("SHOWHOW_AS_OF")),
+            offline=_parse_flag(found.get("SHOWHOW_OFFLINE")),
+            as_of=_parse_datetime(found.get("SHOWHOW_AS_OF")),
             tools=Path(tools).expanduser().resolve() if (tools := found.get("SHOWHOW_TOOLS")) else None,
         )
 
@@ -69,55 +69,55 @@ class Settings:
         return self.home / "worlds"
 
 
-def _seconds(written: str | None) -> float:
+def _parse_seconds(written: str | None) -> float:
     if not written:
-        return MODEL_SECONDS
-    found = _number(written)
+        return DEFAULT_MODEL_SECONDS
+    found = _parse_number(written)
     if found is None or found == 0:
-        raise SettingError(f"SHOWHOW_MODEL_SECONDS is {written!r}; write a number of seconds, such as 120.")
+        raise SettingsError(f"SHOWHOW_MODEL_SECONDS is {written!r}; write a number of seconds, such as 120.")
     return found
 
 
-def _temperature(written: str | None) -> float | None:
+def _parse_temperature(written: str | None) -> float | None:
     if not written:
         return 0.0
-    found = _number(written)
+    found = _parse_number(written)
     if found is None and written != "default":
-        raise SettingError(
+        raise SettingsError(
             f"SHOWHOW_MODEL_TEMPERATURE is {written!r}; write a number such as 0, or default for the provider's own."
         )
     return found
 
 
-def _price(written: str | None) -> tuple[float, float] | None:
+def _parse_price(written: str | None) -> tuple[float, float] | None:
     if not written:
         return None
     into, _, out = written.partition("/")
-    prices = _number(into), _number(out)
+    prices = _parse_number(into), _parse_number(out)
     if prices[0] is None or prices[1] is None:
-        raise SettingError(
+        raise SettingsError(
             f"SHOWHOW_MODEL_PRICE is {written!r}; write US dollars per million tokens in and out, such as 2.50/10."
         )
     return prices[0], prices[1]
 
 
-def _yes(written: str | None) -> bool:
+def _parse_flag(written: str | None) -> bool:
     if (written or "0").casefold() not in {"0", "1", "no", "yes", "false", "true"}:
-        raise SettingError(f"SHOWHOW_OFFLINE is {written!r}; write 1 or 0.")
+        raise SettingsError(f"SHOWHOW_OFFLINE is {written!r}; write 1 or 0.")
     return (written or "0").casefold() in {"1", "yes", "true"}
 
 
-def _moment(written: str | None) -> datetime | None:
+def _parse_datetime(written: str | None) -> datetime | None:
     """A moment; one without a time zone is of this machine's."""
     if not written:
         return None
     try:
         return datetime.fromisoformat(written).astimezone()
     except ValueError:
-        raise SettingError(f"SHOWHOW_AS_OF is {written!r}; write a moment such as 2026-11-21T14:00.") from None
+        raise SettingsError(f"SHOWHOW_AS_OF is {written!r}; write a moment such as 2026-11-21T14:00.") from None
 
 
-def _number(written: str) -> float | None:
+def _parse_number(written: str) -> float | None:
     try:
         found = float(written)
     except ValueError:

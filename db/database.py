@@ -27,22 +27,22 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
-from db.types import UnstorableText, as_json
+from db.types import UnstorableValue, dump_json
 
-BUSY_SECONDS = 20
-SQLITE_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
-SQLITE_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+BUSY_TIMEOUT_SECONDS = 20
+SQLITE_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+SQLITE_BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 # Classes of SQLSTATE, by their first characters: no room, and another transaction in the way.
-POSTGRESQL_FULL = ("53100", "53200")
-POSTGRESQL_BUSY = ("40", "55P03", "57014", "53300")
-UNDEFINED = ("42P01", "42703")
+POSTGRESQL_FULL_STATES = ("53100", "53200")
+POSTGRESQL_BUSY_STATES = ("40", "55P03", "57014", "53300")
+POSTGRESQL_UNDEFINED_STATES = ("42P01", "42703")
 
 
 class StoreError(Exception):
     """The store did not do what it was asked; the message says why and what to do next."""
 
 
-class Missing(StoreError):
+class RowNotFound(StoreError):
     """There is no such row."""
 
 
@@ -62,8 +62,8 @@ class Database:
     """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened at the first use."""
 
     def __init__(self, url: str) -> None:
-        self.url = _known_driver(url)
-        self.engine = _engine(self.url)
+        self.url = _parse_database_url(url)
+        self.engine = _build_engine(self.url)
         self._readers = self.engine.execution_options(reads_only=True)
         # SQLite's own waiting is a lottery: under load some writer loses it for seconds. Threads take turns here.
         self._turn = threading.Lock() if self.is_sqlite else None
@@ -76,13 +76,18 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """One write transaction: all of it is on disk when the block ends, or none of it and a StoreError."""
-        with _explained(), self._my_turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with (
+            _translate_errors(),
+            self._my_turn(),
+            Session(self.engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
             yield session
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session for reading; what it gives are plain objects afterwards."""
-        with _explained(), Session(self._readers, expire_on_commit=False) as session:
+        with _translate_errors(), Session(self._readers, expire_on_commit=False) as session:
             yield session
 
     def close(self) -> None:
@@ -94,15 +99,15 @@ class Database:
         if self._turn is None:
             yield
             return
-        if not self._turn.acquire(timeout=BUSY_SECONDS):
-            raise _busy("another change is still being written")
+        if not self._turn.acquire(timeout=BUSY_TIMEOUT_SECONDS):
+            raise _busy_error("another change is still being written")
         try:
             yield
         finally:
             self._turn.release()
 
 
-def _known_driver(url: str) -> URL:
+def _parse_database_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError as wrong:
@@ -118,9 +123,9 @@ def _known_driver(url: str) -> URL:
     return parsed
 
 
-def _engine(url: URL) -> Engine:
+def _build_engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=as_json)
+        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=dump_json)
     if not url.database or url.database == ":memory:":
         raise StoreUnavailable("SHOWHOW_DATABASE_URL names no file; write sqlite:///FILE")
     try:
@@ -130,14 +135,14 @@ def _engine(url: URL) -> Engine:
             f"the folder of the database cannot be made ({refused}); set SHOWHOW_HOME to one that can"
         ) from refused
     engine = create_engine(
-        url, connect_args={"timeout": BUSY_SECONDS}, pool_size=10, max_overflow=90, json_serializer=as_json
+        url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, pool_size=10, max_overflow=90, json_serializer=dump_json
     )
-    event.listen(engine, "connect", _set_up_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "connect", _configure_sqlite_connection)
+    event.listen(engine, "begin", _begin_sqlite_transaction)
     return engine
 
 
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
+def _configure_sqlite_connection(connection: Any, _record: Any) -> None:
     # The driver's own transactions begin too late to be immediate; ours are begun below.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
@@ -148,60 +153,62 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA cache_size = -16000")
 
 
-def _begin_sqlite(connection: Any) -> None:
+def _begin_sqlite_transaction(connection: Any) -> None:
     # A writer that asks for the lock at once waits its turn; one that asks in the middle would fail.
     reads_only = connection.get_execution_options().get("reads_only", False)
     connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as failed:
-        explained = _explain(failed)
+        explained = _translate_error(failed)
         if explained is None:
             raise
         raise explained from failed
 
 
-def _explain(failed: SQLAlchemyError) -> StoreError | None:
+def _translate_error(failed: SQLAlchemyError) -> StoreError | None:
     """The failure in our own words; None when it is a fault of the program."""
     match failed:
         case StaleDataError():
             return Conflict("this was changed elsewhere a moment ago; nothing was overwritten, look at the newer state")
         case NoResultFound():
-            return Missing("what was asked for is no longer in the database; reload the page")
+            return RowNotFound("what was asked for is no longer in the database; reload the page")
         case IntegrityError():
-            return Conflict(f"the change does not fit what is stored ({_said(failed)}); look at the newer state")
+            return Conflict(
+                f"the change does not fit what is stored ({_driver_message(failed)}); look at the newer state"
+            )
         case DBAPIError():
-            return _explain_driver(failed)
-        case StatementError() if isinstance(failed.orig, UnstorableText):
+            return _translate_driver_error(failed)
+        case StatementError() if isinstance(failed.orig, UnstorableValue):
             return StoreError(str(failed.orig))
         case _:
-            return _busy("too many people at once") if isinstance(failed, PoolTimeout) else None
+            return _busy_error("too many people at once") if isinstance(failed, PoolTimeout) else None
 
 
-def _explain_driver(failed: DBAPIError) -> StoreError:
-    said = _said(failed)
+def _translate_driver_error(failed: DBAPIError) -> StoreError:
+    said = _driver_message(failed)
     # SQLite's extended codes carry the plain one in their low byte.
     sqlite = getattr(failed.orig, "sqlite_errorcode", 0) & 0xFF
     state = getattr(failed.orig, "sqlstate", None) or ""
-    if sqlite in SQLITE_FULL or state in POSTGRESQL_FULL:
+    if sqlite in SQLITE_FULL_CODES or state in POSTGRESQL_FULL_STATES:
         return StoreFull(
             f"the disk is full or cannot be written ({said}); free some space and do it again, nothing stored is lost"
         )
-    if sqlite in SQLITE_BUSY or state.startswith(POSTGRESQL_BUSY):
-        return _busy(said)
-    if said.startswith(("no such table", "no such column")) or state in UNDEFINED:
+    if sqlite in SQLITE_BUSY_CODES or state.startswith(POSTGRESQL_BUSY_STATES):
+        return _busy_error(said)
+    if said.startswith(("no such table", "no such column")) or state in POSTGRESQL_UNDEFINED_STATES:
         return StoreUnavailable(f"the database is not of this program's version ({said}); run `showhow db upgrade`")
     return StoreUnavailable(f"the database does not answer ({said}); see that it is there and sound, and do it again")
 
 
-def _busy(said: str) -> StoreUnavailable:
+def _busy_error(said: str) -> StoreUnavailable:
     return StoreUnavailable(f"the database is busy ({said}); nothing was changed, do it again in a moment")
 
 
-def _said(failed: StatementError) -> str:
+def _driver_message(failed: StatementError) -> str:
     """The driver's own words, their first line."""
     return str(failed.orig).strip().partition("\n")[0]

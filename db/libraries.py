@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.bulk import insert_rows
-from db.database import Conflict, Missing
+from db.bulk_insert import insert_rows
+from db.database import Conflict, RowNotFound
 from db.models import Judgement, Library, LibraryItem, Project, Question, Step, Trace, User
 
 PEOPLE, MODELS = "people", "models"
@@ -17,7 +17,7 @@ HUMAN = "human"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DemonstrationFilter:
     """Which approved traces: every condition that is given must hold."""
 
     project: str | None = None
@@ -54,7 +54,7 @@ class Demonstration(NamedTuple):
     """The mean of its steps' stars."""
 
 
-class Version(NamedTuple):
+class LibraryVersion(NamedTuple):
     """A library's version in a line."""
 
     id: UUID
@@ -65,58 +65,60 @@ class Version(NamedTuple):
     demonstrations: int
 
 
-class Choices(NamedTuple):
+class DemonstrationFacets(NamedTuple):
     """What demonstrations can be chosen by, in the order of the alphabet."""
 
     projects: list[str]
     kinds: list[str]
 
 
-def candidates(session: Session, wanted: Wanted) -> list[Demonstration]:
+def list_candidates(session: Session, wanted: DemonstrationFilter) -> list[Demonstration]:
     """The approved traces that fit, by id, so that their order is the same in every database."""
-    chosen = _like(_among(None), wanted)
-    return _with_steps(session, chosen.order_by(Trace.id), _steps(chosen.with_only_columns(Trace.id)))
+    chosen = _apply_filter(_select_pool(None), wanted)
+    return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 
-def page(
-    session: Session, wanted: Wanted, *, version_id: UUID | None = None, start: int = 0, limit: int = 20
+def list_demonstrations(
+    session: Session, wanted: DemonstrationFilter, *, version_id: UUID | None = None, start: int = 0, limit: int = 20
 ) -> list[Demonstration]:
     """Some of those that fit: of the version in its order, without one of all approved traces, the latest first."""
     # This is how the index of traces by status lies, so that a page costs no sorting of all.
     order = (Trace.submitted_at.desc(), Trace.id.desc()) if version_id is None else (LibraryItem.position,)
-    chosen = _like(_among(version_id), wanted).order_by(*order).offset(start).limit(limit)
+    chosen = _apply_filter(_select_pool(version_id), wanted).order_by(*order).offset(start).limit(limit)
     ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
-    return _with_steps(session, _described().where(Trace.id.in_(ids)), _steps(ids), order=ids)
+    return _load_with_steps(session, _select_demonstrations().where(Trace.id.in_(ids)), _select_steps(ids), order=ids)
 
 
-def count(session: Session, wanted: Wanted, version_id: UUID | None = None) -> int:
+def count_demonstrations(session: Session, wanted: DemonstrationFilter, version_id: UUID | None = None) -> int:
     """How many fit, of the version or of all approved traces."""
-    fitting = _like(_among(version_id), wanted).with_only_columns(func.count(Trace.id))
+    fitting = _apply_filter(_select_pool(version_id), wanted).with_only_columns(func.count(Trace.id))
     return session.scalar(fitting) or 0
 
 
-def fitting_ids(session: Session, wanted: Wanted, version_id: UUID | None = None) -> list[UUID]:
+def list_matching_ids(session: Session, wanted: DemonstrationFilter, version_id: UUID | None = None) -> list[UUID]:
     """The traces that fit: of the version in its order, without one of all approved traces, by id."""
     order = Trace.id if version_id is None else LibraryItem.position
-    return list(session.scalars(_like(_among(version_id), wanted).with_only_columns(Trace.id).order_by(order)))
+    return list(
+        session.scalars(_apply_filter(_select_pool(version_id), wanted).with_only_columns(Trace.id).order_by(order))
+    )
 
 
-def choices(session: Session, version_id: UUID | None = None) -> Choices:
+def list_facets(session: Session, version_id: UUID | None = None) -> DemonstrationFacets:
     """The projects and kinds of the version's demonstrations, or of all approved traces."""
-    among = _among(version_id)
+    among = _select_pool(version_id)
     names, kinds = (
         set(session.scalars(among.with_only_columns(of).distinct())) for of in (Project.name, Question.kind)
     )
-    return Choices(sorted(names), sorted(kind for kind in kinds if kind is not None))
+    return DemonstrationFacets(sorted(names), sorted(kind for kind in kinds if kind is not None))
 
 
-def approved_stamp(session: Session) -> tuple[int, UUID | None]:
+def approval_fingerprint(session: Session) -> tuple[int, UUID | None]:
     """Another one after a trace is approved, returned or imported; found without reading the traces."""
     approved = session.scalar(select(func.count()).select_from(Trace).where(Trace.status == "approved")) or 0
     return approved, session.scalar(select(Judgement.id).order_by(Judgement.id.desc()).limit(1))
 
 
-def freeze(session: Session, name: str, traces: Sequence[UUID], card: dict[str, Any]) -> Library:
+def store_version(session: Session, name: str, traces: Sequence[UUID], card: dict[str, Any]) -> Library:
     """The next version of the library of that name, with the traces in their order."""
     if not name.strip() or "/" in name or ":" in name:
         raise Conflict(f"a library cannot be called {name!r}; give it a name without / and :")
@@ -135,7 +137,7 @@ def freeze(session: Session, name: str, traces: Sequence[UUID], card: dict[str, 
     return library
 
 
-def versions(session: Session, name: str | None = None) -> list[Version]:
+def list_versions(session: Session, name: str | None = None) -> list[LibraryVersion]:
     """Every version, by name, the latest of each first."""
     counted = (
         select(Library, func.count(LibraryItem.position))
@@ -146,43 +148,45 @@ def versions(session: Session, name: str | None = None) -> list[Version]:
     if name is not None:
         counted = counted.where(Library.name == name)
     return [
-        Version(each.id, each.name, each.number, each.frozen_at, each.card, count)
+        LibraryVersion(each.id, each.name, each.number, each.frozen_at, each.card, count)
         for each, count in session.execute(counted)
     ]
 
 
-def version_count(session: Session) -> int:
+def count_versions(session: Session) -> int:
     """How many versions there are of all libraries; they only grow in number."""
     return session.scalar(select(func.count(Library.id))) or 0
 
 
-def version(session: Session, reference: str) -> Library:
+def find_version(session: Session, reference: str) -> Library:
     """The version that NAME:NUMBER names, or the latest of NAME."""
     name, colon, number = reference.partition(":")
     chosen = select(Library).where(Library.name == name).order_by(Library.number.desc()).limit(1)
     if colon:
         if not (number.isascii() and number.isdecimal()):
-            raise Missing(f"{reference!r} names no version; write {name}:1 for its first, or {name} for its latest")
+            raise RowNotFound(f"{reference!r} names no version; write {name}:1 for its first, or {name} for its latest")
         chosen = chosen.where(Library.number == int(number))
     found = session.scalar(chosen)
     if found is None:
-        raise Missing(f"there is no library {reference!r}; `showhow library list` names those that there are")
+        raise RowNotFound(f"there is no library {reference!r}; `showhow library list` names those that there are")
     return found
 
 
-def demonstrations(session: Session, library_id: UUID) -> list[Demonstration]:
+def load_demonstrations(session: Session, library_id: UUID) -> list[Demonstration]:
     """What the version holds, in its order."""
-    chosen = _among(library_id)
-    return _with_steps(session, chosen.order_by(LibraryItem.position), _steps(chosen.with_only_columns(Trace.id)))
+    chosen = _select_pool(library_id)
+    return _load_with_steps(
+        session, chosen.order_by(LibraryItem.position), _select_steps(chosen.with_only_columns(Trace.id))
+    )
 
 
-def split_questions(session: Session, split: str) -> list[tuple[UUID, str]]:
+def list_split_questions(session: Session, split: str) -> list[tuple[UUID, str]]:
     """The id and the text of every question of that split."""
     rows = session.execute(select(Question.id, Question.text).where(Question.split == split).order_by(Question.id))
     return [(row.id, row.text) for row in rows]
 
 
-def _described() -> Any:
+def _select_demonstrations() -> Any:
     return (
         select(
             Trace.id,
@@ -202,14 +206,18 @@ def _described() -> Any:
     )
 
 
-def _among(version_id: UUID | None) -> Any:
+def _select_pool(version_id: UUID | None) -> Any:
     """The traces of the version, or all that are approved."""
     if version_id is None:
-        return _described().where(Trace.status == "approved")
-    return _described().join(LibraryItem, LibraryItem.trace_id == Trace.id).where(LibraryItem.library_id == version_id)
+        return _select_demonstrations().where(Trace.status == "approved")
+    return (
+        _select_demonstrations()
+        .join(LibraryItem, LibraryItem.trace_id == Trace.id)
+        .where(LibraryItem.library_id == version_id)
+    )
 
 
-def _like(chosen: Any, wanted: Wanted) -> Any:
+def _apply_filter(chosen: Any, wanted: DemonstrationFilter) -> Any:
     """Those of them that fit."""
     if wanted.project is not None:
         chosen = chosen.where(Project.name == wanted.project)
@@ -225,7 +233,7 @@ def _like(chosen: Any, wanted: Wanted) -> Any:
     return chosen
 
 
-def _steps(traces: Any) -> Any:
+def _select_steps(traces: Any) -> Any:
     return (
         select(Step.trace_id, Step.tool, Step.rating)
         .where(Step.trace_id.in_(traces), Step.removed_at.is_(None))
@@ -233,7 +241,7 @@ def _steps(traces: Any) -> Any:
     )
 
 
-def _with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[UUID] = ()) -> list[Demonstration]:
+def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[UUID] = ()) -> list[Demonstration]:
     tools: dict[UUID, list[str]] = {}
     stars: dict[UUID, list[int]] = {}
     for trace, tool, rating in session.execute(steps):
@@ -242,13 +250,13 @@ def _with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[UUID]
         if rating is not None:
             stars.setdefault(trace, []).append(rating)
     found = [
-        each._replace(tools=tuple(tools.get(each.trace_id, ())), rating=_mean(stars.get(each.trace_id, ())))
+        each._replace(tools=tuple(tools.get(each.trace_id, ())), rating=_mean_or_none(stars.get(each.trace_id, ())))
         for each in (Demonstration(*row) for row in session.execute(chosen))
     ]
     places = {trace: place for place, trace in enumerate(order)}
     return sorted(found, key=lambda each: places[each.trace_id]) if order else found
 
 
-def _mean(numbers: Iterable[int]) -> float | None:
+def _mean_or_none(numbers: Iterable[int]) -> float | None:
     found = list(numbers)
     return sum(found) / len(found) if found else None

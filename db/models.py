@@ -13,18 +13,18 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConst
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.indexes import CALLS, MODELLED, index_where
+from db.indexes import CALLED_MODEL_CONDITION, TOOL_CALL_COLUMNS, partial_index
 from db.types import ExactJson, ExactText, UtcDateTime
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
-GENERATED = "generated"
+GENERATED_REASONER = "generated"
 """The reasoner of a trace that follows the gold reasoning of a generated world's question."""
-ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
+RUN_ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
 """Of a run: it answered; it said that it could not; a person or a limit ended it; it broke."""
 ROLES = ("annotator", "reviewer", "admin")
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     """This moment in UTC."""
     return datetime.now(UTC)
 
@@ -56,7 +56,7 @@ class User(Base):
     name: Mapped[str] = mapped_column(unique=True)
     roles: Mapped[list[str]] = mapped_column(default_factory=lambda: list(ROLES))
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+    created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Project(Base):
@@ -71,7 +71,7 @@ class Project(Base):
     overlap: Mapped[int] = mapped_column(default=1)
     """How many people answer each question."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+    created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Question(Base):
@@ -98,7 +98,7 @@ class Question(Base):
     completed: Mapped[int] = mapped_column(default=0)
     """How many people's traces of it are submitted or approved; kept by the store for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+    created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Run(Base):
@@ -113,7 +113,7 @@ class Run(Base):
     library_id: Mapped[UUID | None] = mapped_column(default=None)
     """The version that its demonstrations came from; no foreign key, since it may live in another database."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    started_at: Mapped[datetime] = mapped_column(default_factory=now)
+    started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
@@ -147,7 +147,7 @@ class Trace(Base):
     """The trace that this one was forked from; no foreign key, since it may live in another database."""
     parent_position: Mapped[int | None] = mapped_column(default=None)
     """The last step taken over from the parent trace."""
-    started_at: Mapped[datetime] = mapped_column(default_factory=now)
+    started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     submitted_at: Mapped[datetime | None] = mapped_column(default=None)
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
     active_seconds: Mapped[float | None] = mapped_column(default=None)
@@ -172,12 +172,12 @@ class Step(Base):
         CheckConstraint("rating is null or rating between 1 and 5", name="rating"),
         # Opens a trace, removed steps included, and counts and rates its steps without reading long observations.
         Index("ix_step_trace", "trace_id", "removed_at", "rating"),
-        index_where("removed_at is null", "ux_step_position", "trace_id", "position", unique=True),
+        partial_index("removed_at is null", "ux_step_position", "trace_id", "position", unique=True),
         # What tools are worth is counted from these alone, without reading long observations; in the order of latency
         # a percentile is a place. Errors and what models took are read where there are any.
-        Index("ix_step_tool", *CALLS),
-        index_where("error is not null", "ix_step_failed", "tool", "trace_id"),
-        index_where(MODELLED, "ix_step_modelled", "tool", "trace_id"),
+        Index("ix_step_tool", *TOOL_CALL_COLUMNS),
+        partial_index("error is not null", "ix_step_failed", "tool", "trace_id"),
+        partial_index(CALLED_MODEL_CONDITION, "ix_step_modelled", "tool", "trace_id"),
     )
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"))
@@ -196,7 +196,7 @@ class Step(Base):
     """Seconds that the tool took."""
     usage: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     """What calls of the language model took: under "thought" those that wrote the step, under "tool" its tool's own."""
-    started_at: Mapped[datetime] = mapped_column(default_factory=now)
+    started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
     """Unset while the tool runs, and for good when the process died meanwhile."""
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
@@ -222,7 +222,7 @@ class Edit(Base):
     before: Mapped[dict[str, Any]]
     step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
     editor_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
-    at: Mapped[datetime] = mapped_column(default_factory=now)
+    at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
 
 
@@ -233,7 +233,7 @@ class Draft(Base):
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), primary_key=True)
     content: Mapped[dict[str, Any]]
-    saved_at: Mapped[datetime] = mapped_column(default_factory=now)
+    saved_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Assignment(Base):
@@ -252,7 +252,7 @@ class Assignment(Base):
     reason: Mapped[str | None] = mapped_column(default=None)
     until: Mapped[datetime | None] = mapped_column(default=None)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+    created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Judgement(Base):
@@ -268,7 +268,7 @@ class Judgement(Base):
     """The trace it was compared with; no foreign key, since it may live in another database."""
     comment: Mapped[str] = mapped_column(default="")
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    created_at: Mapped[datetime] = mapped_column(default_factory=now)
+    created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Library(Base):
@@ -281,7 +281,7 @@ class Library(Base):
     number: Mapped[int]
     card: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-    frozen_at: Mapped[datetime] = mapped_column(default_factory=now)
+    frozen_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class LibraryItem(Base):

@@ -9,13 +9,13 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
-from db.database import Conflict, Missing
-from db.models import ROLES, Project, Question, User, now
+from db.database import Conflict, RowNotFound
+from db.models import ROLES, Project, Question, User, utc_now
 
-BATCH = 1_000
+INSERT_BATCH_SIZE = 1_000
 
 
-class QuestionLike(Protocol):
+class QuestionSource(Protocol):
     """What a reader of question files gives."""
 
     @property
@@ -37,7 +37,7 @@ class QuestionLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class QuestionImportCounts:
     """How many questions were new, and how many the project already had."""
 
     added: int
@@ -54,12 +54,12 @@ def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES
     return found
 
 
-def projects(session: Session) -> list[Project]:
+def list_projects(session: Session) -> list[Project]:
     """Every project, the oldest first."""
     return list(session.scalars(select(Project).order_by(Project.created_at, Project.id)))
 
 
-def project_by_name(session: Session, name: str) -> Project | None:
+def find_project(session: Session, name: str) -> Project | None:
     """The project of that name, if there is one."""
     return session.scalar(select(Project).where(Project.name == name))
 
@@ -70,7 +70,7 @@ def create_project(
     """A new project over that world; an empty list of tools means all of them."""
     if not name.strip():
         raise Conflict("a project needs a name")
-    if project_by_name(session, name) is not None:
+    if find_project(session, name) is not None:
         raise Conflict(f"there is a project {name!r} already; choose another name")
     project = Project(name=name, world=world, guidelines=guidelines, tools=list(tools))
     session.add(project)
@@ -80,16 +80,16 @@ def create_project(
 
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
     """Have the project offer these tools; none means all of Showhow's own."""
-    found = project_by_name(session, name)
+    found = find_project(session, name)
     if found is None:
-        raise Missing(f"there is no project {name!r}")
+        raise RowNotFound(f"there is no project {name!r}")
     found.tools = list(tools)
     return found
 
 
 def get_or_create_project(session: Session, name: str, *, world: str | None = None) -> Project:
     """The project of that name; a new one needs a world."""
-    found = project_by_name(session, name)
+    found = find_project(session, name)
     if found is not None:
         if world is not None and world != found.world:
             raise Conflict(
@@ -97,11 +97,11 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
             )
         return found
     if world is None:
-        raise Missing(f"there is no project {name!r}; to make it, name its world with --world")
+        raise RowNotFound(f"there is no project {name!r}; to make it, name its world with --world")
     return create_project(session, name, world)
 
 
-def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionLike]) -> Added:
+def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
     """Put the records behind the project's questions; one with the same source id and text is not added twice."""
     stored = select(Question.source_id, Question.text).where(Question.project_id == project_id)
     known = {(source_id, text) for source_id, text in session.execute(stored)}
@@ -116,30 +116,30 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
         known.add(key)
         position += 1
         added += 1
-        rows.append(_row(record, project_id, position))
-        if len(rows) == BATCH:
+        rows.append(_question_row(record, project_id, position))
+        if len(rows) == INSERT_BATCH_SIZE:
             session.execute(insert(Question), rows)
             rows = []
     if rows:
         session.execute(insert(Question), rows)
-    return Added(added, already)
+    return QuestionImportCounts(added, already)
 
 
-def question_like(session: Session, project_id: UUID, record: QuestionLike) -> Question:
+def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
     """The project's question with the record's source id and text; Missing when it has none."""
     wanted = select(Question).where(Question.project_id == project_id, Question.text == record.text)
     found = session.scalar(wanted.where(Question.source_id == record.source_id).order_by(Question.position).limit(1))
     if found is None:
-        raise Missing("the project has no such question; add it first")
+        raise RowNotFound("the project has no such question; add it first")
     return found
 
 
-def _row(record: QuestionLike, project_id: UUID, position: int) -> dict[str, Any]:
+def _question_row(record: QuestionSource, project_id: UUID, position: int) -> dict[str, Any]:
     return {
         "id": uuid7(),
         "project_id": project_id,
         "position": position,
-        "created_at": now(),
+        "created_at": utc_now(),
         "completed": 0,
         "text": record.text,
         "source_id": record.source_id,
@@ -152,25 +152,25 @@ def _row(record: QuestionLike, project_id: UUID, position: int) -> dict[str, Any
     }
 
 
-def questions(session: Session, project_id: UUID, *, limit: int = 100, after: int = 0) -> list[Question]:
+def list_questions(session: Session, project_id: UUID, *, limit: int = 100, after: int = 0) -> list[Question]:
     """The project's questions behind position `after`, in order."""
     wanted = select(Question).where(Question.project_id == project_id, Question.position > after)
     return list(session.scalars(wanted.order_by(Question.position).limit(limit)))
 
 
-def question_texts(session: Session, project_id: UUID) -> list[str]:
+def list_question_texts(session: Session, project_id: UUID) -> list[str]:
     """What the project's questions ask, in order."""
     return list(
         session.scalars(select(Question.text).where(Question.project_id == project_id).order_by(Question.position))
     )
 
 
-def question_count(session: Session, project_id: UUID) -> int:
+def count_questions(session: Session, project_id: UUID) -> int:
     """How many questions the project has."""
     return session.scalar(select(func.count()).select_from(Question).where(Question.project_id == project_id)) or 0
 
 
-def question_kinds(session: Session, names: Sequence[str]) -> list[str]:
+def list_question_kinds(session: Session, names: Sequence[str]) -> list[str]:
     """The kinds of the questions of these projects, in the order of the alphabet."""
     kinds = select(Question.kind).join(Project, Project.id == Question.project_id).where(Project.name.in_(names))
     return sorted(kind for kind in session.scalars(kinds.distinct()) if kind is not None)

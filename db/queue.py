@@ -6,13 +6,13 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session, aliased
 
-from db.assignments import assignment, hold, standing
+from db.assignments import find_assignment, reserve_question, select_completed_traces
 from db.database import Conflict
-from db.models import Assignment, Draft, Judgement, Project, Question, Step, Trace, now
+from db.models import Assignment, Draft, Judgement, Project, Question, Step, Trace, utc_now
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProjectProgress:
     """How far a project is: `done` of `total` questions, `mine` by this person, `skipped` by this person."""
 
     done: int
@@ -22,7 +22,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenTrace:
     """A draft or a returned trace in a person's queue."""
 
     trace: Trace
@@ -31,7 +31,7 @@ class Open:
     """What the reviewer wrote when the trace was returned."""
 
 
-def drafts(session: Session, project_id: UUID, user_id: UUID) -> list[Open]:
+def list_drafts(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
     """The person's drafts, the latest first, without those of skipped questions."""
     rows = session.execute(
         select(Trace, Question)
@@ -42,10 +42,10 @@ def drafts(session: Session, project_id: UUID, user_id: UUID) -> list[Open]:
         .order_by(Trace.started_at.desc())
         .limit(50)
     )
-    return [Open(trace, question) for trace, question in rows]
+    return [OpenTrace(trace, question) for trace, question in rows]
 
 
-def returned(session: Session, project_id: UUID, user_id: UUID) -> list[Open]:
+def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
     """The person's rejected traces that nobody has forked yet, the latest first, with the reviewer's comment."""
     child = aliased(Trace)
     rows = session.execute(
@@ -57,9 +57,9 @@ def returned(session: Session, project_id: UUID, user_id: UUID) -> list[Open]:
         .order_by(Trace.submitted_at.desc(), Judgement.created_at.desc())
         .limit(50)
     )
-    seen: dict[UUID, Open] = {}
+    seen: dict[UUID, OpenTrace] = {}
     for trace, question, comment in rows:
-        seen.setdefault(trace.id, Open(trace, question, comment or ""))
+        seen.setdefault(trace.id, OpenTrace(trace, question, comment or ""))
     return list(seen.values())
 
 
@@ -67,7 +67,7 @@ def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question
     """The first open question, reserved for the person for two hours; None when nothing is left for them."""
     # The lock lets one person choose at a time where transactions run side by side.
     project = session.get_one(Project, project_id, with_for_update=True)
-    question = _held(session, project, user_id)
+    question = _find_reserved_question(session, project, user_id)
     if question is None:
         untouched = (
             ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
@@ -77,7 +77,7 @@ def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question
             session.scalar(
                 select(Question)
                 .where(Question.project_id == project_id, Question.completed == level)
-                .where(untouched, *_free_for(user_id, project))
+                .where(untouched, *_availability_conditions(user_id, project))
                 .order_by(Question.position)
                 .limit(1)
             )
@@ -85,11 +85,11 @@ def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question
         ]
         question = min(filter(None, firsts), key=lambda first: first.position, default=None)
     if question is not None:
-        hold(session, question.id, user_id)
+        reserve_question(session, question.id, user_id)
     return question
 
 
-def _held(session: Session, project: Project, user_id: UUID) -> Question | None:
+def _find_reserved_question(session: Session, project: Project, user_id: UUID) -> Question | None:
     """The first question that the person has reserved but not begun, if others have not filled it meanwhile."""
     # Looked up by their keys: asked for by project as well, SQLite would walk through all of the project's questions.
     mine = session.scalars(
@@ -97,25 +97,25 @@ def _held(session: Session, project: Project, user_id: UUID) -> Question | None:
     ).all()
     if not mine:
         return None
-    held = session.scalars(select(Question).where(Question.id.in_(mine), *_free_for(user_id, project)))
+    held = session.scalars(select(Question).where(Question.id.in_(mine), *_availability_conditions(user_id, project)))
     return min((q for q in held if q.project_id == project.id), key=lambda q: q.position, default=None)
 
 
-def _free_for(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def _availability_conditions(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """The person has no trace of the question, and others neither fill it nor are about to."""
     answered = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
     other = aliased(Assignment)
     others = select(func.count(other.id)).where(
-        other.question_id == Question.id, other.user_id != user_id, other.state == "open", other.until > now()
+        other.question_id == Question.id, other.user_id != user_id, other.state == "open", other.until > utc_now()
     )
     return ~answered.exists(), Question.completed + others.scalar_subquery() < project.overlap
 
 
-def skip(session: Session, question_id: UUID, user_id: UUID, reason: str) -> None:
+def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: str) -> None:
     """Leave the question to others; a draft without steps goes, one with steps is kept for a later return."""
     if not reason.strip():
         raise Conflict("say in a few words why the question is skipped; the reason helps whoever wrote it")
-    place = hold(session, question_id, user_id)
+    place = reserve_question(session, question_id, user_id)
     place.state, place.reason, place.until = "skipped", reason.strip(), None
     empty = [
         trace.id
@@ -129,7 +129,7 @@ def skip(session: Session, question_id: UUID, user_id: UUID, reason: str) -> Non
     session.flush()
 
 
-def skipped(session: Session, project_id: UUID, user_id: UUID) -> list[tuple[Question, str]]:
+def list_skipped_questions(session: Session, project_id: UUID, user_id: UUID) -> list[tuple[Question, str]]:
     """The questions that the person skipped, each with the reason."""
     rows = session.execute(
         select(Question, Assignment.reason)
@@ -141,14 +141,14 @@ def skipped(session: Session, project_id: UUID, user_id: UUID) -> list[tuple[Que
     return [(question, reason or "") for question, reason in rows]
 
 
-def unskip(session: Session, question_id: UUID, user_id: UUID) -> None:
+def unskip_question(session: Session, question_id: UUID, user_id: UUID) -> None:
     """Take a skipped question back."""
-    place = assignment(session, question_id, user_id)
+    place = find_assignment(session, question_id, user_id)
     if place is not None and place.state == "skipped":
-        hold(session, question_id, user_id)
+        reserve_question(session, question_id, user_id)
 
 
-def progress(session: Session, project_id: UUID, user_id: UUID) -> Progress:
+def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> ProjectProgress:
     """How far the project is."""
     total, done = session.execute(
         select(func.count(), func.count().filter(Question.completed >= Project.overlap))
@@ -157,7 +157,7 @@ def progress(session: Session, project_id: UUID, user_id: UUID) -> Progress:
         .where(Question.project_id == project_id)
     ).one()
     mine = session.scalar(
-        standing()
+        select_completed_traces()
         .join(Question, Question.id == Trace.question_id)
         .where(Trace.author_id == user_id, Question.project_id == project_id)
         .with_only_columns(func.count(Trace.question_id.distinct()))
@@ -167,4 +167,4 @@ def progress(session: Session, project_id: UUID, user_id: UUID) -> Progress:
         .join(Question, Question.id == Assignment.question_id)
         .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
     )
-    return Progress(done=done, total=total, mine=mine or 0, skipped=skipped_ones or 0)
+    return ProjectProgress(done=done, total=total, mine=mine or 0, skipped=skipped_ones or 0)

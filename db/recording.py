@@ -11,10 +11,10 @@ from uuid import UUID
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from db.assignments import count_completed, finish, hold
-from db.database import Conflict, Missing
-from db.models import Draft, Edit, Question, Step, Trace, now
-from db.versions import draft_trace, find_step, keep_edit, touch
+from db.assignments import complete_assignment, reserve_question, update_completed_count
+from db.database import Conflict, RowNotFound
+from db.models import Draft, Edit, Question, Step, Trace, utc_now
+from db.traces import increment_version, lock_draft, lock_step, record_edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NewStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class StepResult:
     """How a step's tool call went: text and data, or the error; `latency` in seconds."""
 
     text: str | None
@@ -46,7 +46,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class TraceAnswers:
     """What a trace comes to, by source; only the final answer is required."""
 
     final_answer: str
@@ -59,8 +59,8 @@ class Answers:
 def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
     """The author's draft for that question; a new one if there is none. The question is held for the author."""
     if session.get(Question, question_id, with_for_update=True) is None:
-        raise Missing(f"there is no question {question_id} here; go back to the queue")
-    hold(session, question_id, author_id)
+        raise RowNotFound(f"there is no question {question_id} here; go back to the queue")
+    reserve_question(session, question_id, author_id)
     found = session.scalar(
         select(Trace)
         .where(Trace.question_id == question_id, Trace.author_id == author_id, Trace.status == "draft")
@@ -76,7 +76,7 @@ def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
 
 def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
     """Write the step before its tool runs, so that a crash shows what was tried; the draft is used up."""
-    trace = draft_trace(session, trace_id, seen, by)
+    trace = lock_draft(session, trace_id, seen, by)
     step = Step(
         trace_id=trace_id,
         position=_last_position(session, trace_id) + 1,
@@ -88,20 +88,20 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
         active_seconds=new.active_seconds,
         usage={"thought": new.usage} if new.usage else {},
         error=new.refused,
-        finished_at=now() if new.tool is None or new.refused is not None else None,
+        finished_at=utc_now() if new.tool is None or new.refused is not None else None,
     )
     session.add(step)
     if trace.author_id is not None:
-        hold(session, trace.question_id, trace.author_id)
-        _use_up_draft(session, trace_id)
-    touch(trace)
+        reserve_question(session, trace.question_id, trace.author_id)
+        _delete_draft(session, trace_id)
+    increment_version(trace)
     session.flush()
     return step
 
 
-def complete_step(session: Session, step_id: UUID, observed: Observed) -> Step:
+def complete_step(session: Session, step_id: UUID, observed: StepResult) -> Step:
     """Write what the tool gave; a step is completed once."""
-    step, trace = find_step(session, step_id)
+    step, trace = lock_step(session, step_id)
     if trace.status != "draft":
         raise Conflict(f"this trace is {trace.status} already; the observation of step {step.position} came too late")
     if step.finished_at is not None or step.removed_at is not None:
@@ -110,47 +110,47 @@ def complete_step(session: Session, step_id: UUID, observed: Observed) -> Step:
     step.error, step.latency = observed.error, observed.latency
     if observed.usage:
         step.usage = {**step.usage, "tool": observed.usage}
-    step.finished_at = now()
-    touch(trace)
+    step.finished_at = utc_now()
+    increment_version(trace)
     session.flush()
     return step
 
 
 def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
     """Make the last step ready to be completed anew with its own arguments; what it had observed is kept as an Edit."""
-    step = _last_step(session, step_id, seen, by)
+    step = _lock_last_step(session, step_id, seen, by)
     before: dict[str, Any] = {
         name: getattr(step, name) for name in ("observation", "data", "error", "rating", "latency", "usage")
     }
     before["started_at"] = step.started_at.isoformat()
-    keep_edit(session, step, "run again", before, by)
+    record_edit(session, step, "run again", before, by)
     step.observation = step.data = step.error = step.rating = step.latency = None
     step.usage = {name: taken for name, taken in step.usage.items() if name != "tool"}
-    step.started_at, step.finished_at = now(), None
+    step.started_at, step.finished_at = utc_now(), None
     session.flush()
     return step
 
 
 def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by: UUID) -> Step:
     """Replace the step's thought."""
-    step, _ = find_step(session, step_id)
-    trace = draft_trace(session, step.trace_id, seen, by)
+    step, _ = lock_step(session, step_id)
+    trace = lock_draft(session, step.trace_id, seen, by)
     if thought != step.thought:
-        keep_edit(session, step, "thought", {"thought": step.thought}, by)
+        record_edit(session, step, "thought", {"thought": step.thought}, by)
         step.thought = thought
-        touch(trace)
+        increment_version(trace)
         session.flush()
     return step
 
 
-def rate(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -> Step:
+def rate_step(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -> Step:
     """Rate the step's observation from 1 to 5."""
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
-    step, _ = find_step(session, step_id)
-    touch(draft_trace(session, step.trace_id, seen, by))
+    step, _ = lock_step(session, step_id)
+    increment_version(lock_draft(session, step.trace_id, seen, by))
     if step.rating is not None:
-        keep_edit(session, step, "rating", {"rating": step.rating}, by)
+        record_edit(session, step, "rating", {"rating": step.rating}, by)
     step.rating = rating
     session.flush()
     return step
@@ -158,33 +158,33 @@ def rate(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -
 
 def undo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
     """Take the last step back; it is kept and can be brought back until another one is written."""
-    trace = draft_trace(session, trace_id, seen, by)
+    trace = lock_draft(session, trace_id, seen, by)
     step = session.scalar(
         select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None)).order_by(Step.position.desc()).limit(1)
     )
     if step is None:
-        raise Missing("there is no step to undo")
-    keep_edit(session, step, "undo", {"removed_at": None}, by)
-    step.removed_at = now()
-    touch(trace)
+        raise RowNotFound("there is no step to undo")
+    record_edit(session, step, "undo", {"removed_at": None}, by)
+    step.removed_at = utc_now()
+    increment_version(trace)
     session.flush()
     return step
 
 
 def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
     """Bring back the step that was undone last, if nothing was written in its place."""
-    trace = draft_trace(session, trace_id, seen, by)
-    step = undone_step(session, trace_id)
+    trace = lock_draft(session, trace_id, seen, by)
+    step = find_undone_step(session, trace_id)
     if step is None:
-        raise Missing("there is no undone step to bring back")
-    keep_edit(session, step, "redo", {"removed_at": step.removed_at.isoformat() if step.removed_at else None}, by)
+        raise RowNotFound("there is no undone step to bring back")
+    record_edit(session, step, "redo", {"removed_at": step.removed_at.isoformat() if step.removed_at else None}, by)
     step.removed_at = None
-    touch(trace)
+    increment_version(trace)
     session.flush()
     return step
 
 
-def undone_step(session: Session, trace_id: UUID) -> Step | None:
+def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
     """The step that redo would bring back."""
     last, newest = session.execute(
         select(func.max(Step.position), func.max(Step.started_at)).where(
@@ -200,27 +200,27 @@ def undone_step(session: Session, trace_id: UUID) -> Step | None:
     return step if step is not None and (newest is None or step.started_at >= newest) else None
 
 
-def submit(session: Session, trace_id: UUID, answers: Answers, *, seen: int, by: UUID) -> Trace:
+def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, seen: int, by: UUID) -> Trace:
     """Hand the trace in: its answers are set, its times summed, its question counted and the author's place freed."""
-    trace = draft_trace(session, trace_id, seen, by)
+    trace = lock_draft(session, trace_id, seen, by)
     if not answers.final_answer.strip():
         raise Conflict("the final answer is empty; write it, or what could not be found, then submit")
     steps = list(session.scalars(select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None))))
     running = [step.position for step in steps if step.finished_at is None]
     if running:
         raise Conflict(f"step {running[0]} was never finished; run it again or undo it, then submit")
-    for name in Answers.__dataclass_fields__:
+    for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name))
-    trace.status, trace.submitted_at = "submitted", now()
+    trace.status, trace.submitted_at = "submitted", utc_now()
     trace.wall_seconds = (trace.submitted_at - trace.started_at).total_seconds()
     measured = [step.active_seconds for step in steps if step.active_seconds is not None]
     trace.active_seconds = sum(measured) if measured else None
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}, editor_id=by))
-    _use_up_draft(session, trace_id)
+    _delete_draft(session, trace_id)
     session.flush()
     if trace.author_id is not None:
-        finish(session, trace.question_id, trace.author_id)
-    count_completed(session, trace.question_id)
+        complete_assignment(session, trace.question_id, trace.author_id)
+    update_completed_count(session, trace.question_id)
     return trace
 
 
@@ -230,16 +230,16 @@ def _last_position(session: Session, trace_id: UUID) -> int:
     )
 
 
-def _last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Step:
-    step, _ = find_step(session, step_id)
-    trace = draft_trace(session, step.trace_id, seen, by)
+def _lock_last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Step:
+    step, _ = lock_step(session, step_id)
+    trace = lock_draft(session, step.trace_id, seen, by)
     if step.removed_at is not None or step.position != _last_position(session, trace.id):
         raise Conflict(f"step {step.position} has later steps that rest on it; fork from it to run it again")
     if step.tool is None:
         raise Conflict(f"step {step.position} has no tool to run")
-    touch(trace)
+    increment_version(trace)
     return step
 
 
-def _use_up_draft(session: Session, trace_id: UUID) -> None:
+def _delete_draft(session: Session, trace_id: UUID) -> None:
     session.execute(delete(Draft).where(Draft.trace_id == trace_id))

@@ -7,15 +7,15 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, select, tuple_
 from sqlalchemy.orm import Session
 
-from db.assignments import count_completed
+from db.assignments import update_completed_count
 from db.database import Conflict
 from db.libraries import MODELS, PEOPLE
 from db.models import Edit, Judgement, Question, Step, Trace, User
-from db.versions import find_trace
+from db.traces import lock_trace
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReviewItem:
     """One trace in the list."""
 
     trace_id: UUID
@@ -30,14 +30,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReviewPage:
     """A stretch of the list; `after` fetches the next one, None at the end."""
 
-    lines: list[Line]
+    lines: list[ReviewItem]
     after: tuple[datetime, UUID] | None
 
 
-def to_review(  # noqa: PLR0913 - which traces, and which stretch of them
+def list_for_review(  # noqa: PLR0913 - which traces, and which stretch of them
     session: Session,
     project_id: UUID,
     *,
@@ -45,13 +45,18 @@ def to_review(  # noqa: PLR0913 - which traces, and which stretch of them
     by: str = PEOPLE,
     limit: int = 50,
     after: tuple[datetime, UUID] | None = None,
-) -> Page:
+) -> ReviewPage:
     """Traces of that status that people handed in, or runs (MODELS), those that wait longest first."""
     wanted = (
         select(Trace, Question.text, User.name)
         .join(Question, Question.id == Trace.question_id)
         .outerjoin(User, User.id == Trace.author_id)
-        .where(Question.project_id == project_id, Trace.status == status, Trace.submitted_at.is_not(None), _made(by))
+        .where(
+            Question.project_id == project_id,
+            Trace.status == status,
+            Trace.submitted_at.is_not(None),
+            _author_condition(by),
+        )
         .order_by(Trace.submitted_at, Trace.id)
         .limit(limit + 1)
     )
@@ -67,13 +72,13 @@ def to_review(  # noqa: PLR0913 - which traces, and which stretch of them
             .group_by(Step.trace_id)
         )
     }
-    lines = [_line(trace, text, name, *counted.get(trace.id, (0, None))) for trace, text, name in shown]
+    lines = [_review_item(trace, text, name, *counted.get(trace.id, (0, None))) for trace, text, name in shown]
     last = lines[-1] if len(rows) > limit else None
-    return Page(lines, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
+    return ReviewPage(lines, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
 
 
-def _line(trace: Trace, question: str, author: str | None, steps: int, rating: float | None) -> Line:
-    return Line(
+def _review_item(trace: Trace, question: str, author: str | None, steps: int, rating: float | None) -> ReviewItem:
+    return ReviewItem(
         trace_id=trace.id,
         question=question,
         author=author,
@@ -86,11 +91,11 @@ def _line(trace: Trace, question: str, author: str | None, steps: int, rating: f
     )
 
 
-def _made(by: str) -> ColumnElement[bool]:
+def _author_condition(by: str) -> ColumnElement[bool]:
     return Trace.run_id.is_not(None) if by == MODELS else Trace.run_id.is_(None)
 
 
-def counts(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str, int]:
+def count_by_status(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str, int]:
     """How many of the project's traces that people handed in, or runs (MODELS), have each status."""
     counted = (
         select(Trace.status, func.count())
@@ -98,7 +103,7 @@ def counts(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str,
         .where(Question.project_id == project_id)
         .group_by(Trace.status)
     )
-    by_runs = dict(session.execute(counted.where(_made(MODELS))).all())
+    by_runs = dict(session.execute(counted.where(_author_condition(MODELS))).all())
     if by == MODELS:
         return by_runs
     # All are counted by an index alone; to look at each one's run would read them.
@@ -107,20 +112,20 @@ def counts(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str,
     return {status: count for status, count in people.items() if count}
 
 
-def approve(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:
+def approve_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:
     """Make the trace a demonstration."""
-    return _decide(session, trace_id, "approved", by, comment)
+    return _record_decision(session, trace_id, "approved", by, comment)
 
 
-def reject(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace:
+def reject_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace:
     """Return the trace to its author, with the reason; its question is open again."""
     if not comment.strip():
         raise Conflict("say what is wrong with the trace; its author reads it and can fix it")
-    return _decide(session, trace_id, "rejected", by, comment)
+    return _record_decision(session, trace_id, "rejected", by, comment)
 
 
-def _decide(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
-    trace = find_trace(session, trace_id)
+def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
+    trace = lock_trace(session, trace_id)
     if trace.status not in ("submitted", "approved", "rejected"):
         raise Conflict(f"this trace is {trace.status}; only what was submitted can be {status}")
     if trace.status == status:
@@ -129,5 +134,5 @@ def _decide(session: Session, trace_id: UUID, status: str, by: UUID, comment: st
     session.add(Judgement(trace_id=trace_id, aspect="approval", value=status, judge_id=by, comment=comment.strip()))
     trace.status = status
     session.flush()
-    count_completed(session, trace.question_id)
+    update_completed_count(session, trace.question_id)
     return trace

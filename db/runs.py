@@ -13,20 +13,19 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.database import Conflict, Missing
-from db.forking import fork
-from db.models import Edit, Question, Run, Step, Trace, now
-from db.recording import Answers
-from db.versions import draft_trace, find_step, find_trace, keep_edit, touch
+from db.database import Conflict, RowNotFound
+from db.models import Edit, Question, Run, Step, Trace, utc_now
+from db.recording import TraceAnswers
+from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunOutcome:
     """How a run ended: `ending` is one of ENDINGS; with answers, or with the sentence that says why there are none."""
 
     ending: str
     failure: str | None = None
-    answers: Answers | None = None
+    answers: TraceAnswers | None = None
     details: dict[str, Any] = field(default_factory=dict)
     """What joins the trace's configuration: the response, how far the sources agree ..."""
     usage: dict[str, Any] = field(default_factory=dict)
@@ -44,14 +43,14 @@ def start_run(session: Session, run: Run) -> Run:
 
 def finish_run(session: Session, run_id: UUID) -> None:
     """Nothing of the run is left to be done."""
-    session.get_one(Run, run_id).finished_at = now()
+    session.get_one(Run, run_id).finished_at = utc_now()
     session.flush()
 
 
 def start_run_trace(session: Session, run: Run, question_id: UUID, configuration: Mapping[str, Any]) -> Trace:
     """A new trace of the run for that question."""
     if session.get(Question, question_id) is None:
-        raise Missing(f"there is no question {question_id} here; ask it anew")
+        raise RowNotFound(f"there is no question {question_id} here; ask it anew")
     trace = Trace(
         question_id=question_id,
         run_id=run.id,
@@ -63,9 +62,9 @@ def start_run_trace(session: Session, run: Run, question_id: UUID, configuration
     return trace
 
 
-def tell(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
+def update_configuration(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
     """Let the details join the configuration of a run's trace that is at work."""
-    trace = find_trace(session, trace_id)
+    trace = lock_trace(session, trace_id)
     if trace.run_id is None or trace.status != "draft":
         raise Conflict("this trace is no run's that is at work")
     trace.configuration = {**trace.configuration, **details}
@@ -73,30 +72,30 @@ def tell(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
     return trace
 
 
-def seen_version(session: Session, trace_id: UUID) -> int:
+def trace_version(session: Session, trace_id: UUID) -> int:
     """The trace's version after what this transaction has done to it."""
     return session.execute(select(Trace.version).where(Trace.id == trace_id)).scalar_one()
 
 
-def fork_run(session: Session, trace_id: UUID, position: int, run: Run) -> Trace:
+def fork_run_trace(session: Session, trace_id: UUID, position: int, run: Run) -> Trace:
     """A new trace of the run that goes on from copies of steps 1 to `position` of another one."""
-    trace = fork(session, trace_id, position, None)
+    trace = fork_trace(session, trace_id, position, None)
     trace.run_id, trace.reasoner, trace.configuration = run.id, run.reasoner, dict(run.configuration)
     session.flush()
     return trace
 
 
-def conclude(session: Session, trace_id: UUID, ended: Ended, *, seen: int) -> Trace:
+def finish_run_trace(session: Session, trace_id: UUID, ended: RunOutcome, *, seen: int) -> Trace:
     """Write how the run ended: answered, it is submitted; otherwise it is failed."""
-    trace = draft_trace(session, trace_id, seen)
+    trace = lock_draft(session, trace_id, seen)
     answers = ended.answers
     if (ended.ending == "answered") != (answers is not None and bool(answers.final_answer.strip())):
         raise Conflict(f"a run that {ended.ending} has an answer if and only if it answered")
-    for name in Answers.__dataclass_fields__:
+    for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name) if answers else None)
     trace.status = "submitted" if ended.ending == "answered" else "failed"
     trace.ending, trace.failure = ended.ending, ended.failure
-    trace.submitted_at = now()
+    trace.submitted_at = utc_now()
     trace.wall_seconds = (trace.wall_seconds or 0.0) + ended.seconds
     trace.cost = dict(ended.usage)
     trace.configuration = {**trace.configuration, **ended.details}
@@ -105,9 +104,9 @@ def conclude(session: Session, trace_id: UUID, ended: Ended, *, seen: int) -> Tr
     return trace
 
 
-def reopen(session: Session, trace_id: UUID) -> Trace:
+def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
     """Let a run's trace that was interrupted or found no answer go on; whoever is at work on it is shut out."""
-    trace = find_trace(session, trace_id)
+    trace = lock_trace(session, trace_id)
     if trace.run_id is None:
         raise Conflict("this trace is no run's; fork it to go on from it")
     if trace.status not in ("draft", "failed"):
@@ -116,26 +115,26 @@ def reopen(session: Session, trace_id: UUID) -> Trace:
         before = {"status": "failed", "ending": trace.ending, "failure": trace.failure}
         session.add(Edit(trace_id=trace_id, action="status", before=before))
     trace.status, trace.ending, trace.failure, trace.submitted_at = "draft", None, None, None
-    touch(trace)
+    increment_version(trace)
     session.flush()
     return trace
 
 
-def rate_run(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
+def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
     """Rate the observation of a step of a run's trace from 1 to 5, whether or not it is at work."""
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
-    step, _ = find_step(session, step_id)
+    step, _ = lock_step(session, step_id)
     if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:
         raise Conflict("this trace is a person's; its author rates it")
     if step.rating is not None:
-        keep_edit(session, step, "rating", {"rating": step.rating}, by)
+        record_edit(session, step, "rating", {"rating": step.rating}, by)
     step.rating = rating
     session.flush()
     return step
 
 
-class Asked(NamedTuple):
+class RunTraceSummary(NamedTuple):
     """A run's trace in a line."""
 
     trace_id: UUID
@@ -147,11 +146,11 @@ class Asked(NamedTuple):
     final_answer: str | None
 
 
-def latest(session: Session, name: str, *, limit: int = 20) -> list[Asked]:
+def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[RunTraceSummary]:
     """The latest traces of runs of that name, by when they were begun."""
     told = select(
         Trace.id, Question.text, Run.world, Trace.reasoner, Trace.started_at, Trace.ending, Trace.final_answer
     )
     joined = told.join(Run, Run.id == Trace.run_id).join(Question, Question.id == Trace.question_id)
     rows = joined.where(Run.name == name).order_by(Run.started_at.desc(), Trace.id.desc()).limit(limit)
-    return [Asked(*row) for row in session.execute(rows)]
+    return [RunTraceSummary(*row) for row in session.execute(rows)]

@@ -9,27 +9,27 @@ from alembic.script import ScriptDirectory
 
 from db.database import Database, StoreError, StoreUnavailable
 
-MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
+MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
 
 
-def revision(database: Database) -> str | None:
+def current_revision(database: Database) -> str | None:
     """The revision that the database is at; None when it is empty."""
     with database.read() as session:
         return MigrationContext.configure(session.connection()).get_current_revision()
 
 
-def head() -> str:
+def latest_revision() -> str:
     """The newest revision that the program knows."""
-    found = _scripts().get_current_head()
+    found = _script_directory().get_current_head()
     if found is None:
-        raise StoreError(f"there are no migrations in {MIGRATIONS}; install Showhow again")
+        raise StoreError(f"there are no migrations in {MIGRATIONS_FOLDER}; install Showhow again")
     return found
 
 
 def upgrade(database: Database, to: str = "head") -> bool:
     """Bring the database to that revision; False when there was nothing to do."""
-    at = revision(database)
-    scripts = _scripts()
+    at = current_revision(database)
+    scripts = _script_directory()
     if at == (scripts.get_current_head() if to == "head" else to):
         return False
     known = {script.revision for script in scripts.walk_revisions()}
@@ -39,22 +39,22 @@ def upgrade(database: Database, to: str = "head") -> bool:
         )
     # As one write transaction, so that of two programs that start at once the second finds the work done.
     with database.begin() as session:
-        command.upgrade(_config(session.connection()), to)
+        command.upgrade(_alembic_config(session.connection()), to)
     return True
 
 
 def downgrade(database: Database, to: str) -> None:
     """Take the database back to an older revision; what that one cannot hold is lost."""
     with database.begin() as session:
-        command.downgrade(_config(session.connection()), to)
+        command.downgrade(_alembic_config(session.connection()), to)
 
 
-def _config(connection: object) -> Config:
+def _alembic_config(connection: object) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS_FOLDER).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
 
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(MIGRATIONS))
+def _script_directory() -> ScriptDirectory:
+    return ScriptDirectory(str(MIGRATIONS_FOLDER))

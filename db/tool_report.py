@@ -1,4 +1,7 @@
-"""What tools are worth: how often they are called, fail, how long they take, and how people rate what they find."""
+"""What tools are worth: how often they are called, fail, how long they take, and how people rate what they find.
+
+Which calls of tools a report is about: steps as they stand, each counted once although forks copy it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -9,22 +12,98 @@ from math import sqrt
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, func, select, text, type_coerce
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select, text, type_coerce
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session, aliased
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import JSON
 
-from db.indexes import MODELLED
+from db.indexes import CALLED_MODEL_CONDITION
+from db.libraries import HUMAN, PEOPLE
 from db.models import Project, Question, Step, Trace
-from db.tool_calls import Scope, conditions, narrowed
 
-STARS = (1, 2, 3, 4, 5)
-BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallFilter:
+    """Which calls: every condition that is given must hold."""
+
+    project: str | None = None
+    tool: str | None = None
+    by: str | None = None
+    """PEOPLE or MODELS."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """The first moment that does not count any more."""
+
+
+class _UnindexedColumn(FunctionElement[Any]):
+    """A column by whose index SQLite must not look rows up: it knows no sizes, and would read every whole step."""
+
+    inherit_cache = True
+
+
+@compiles(_UnindexedColumn)
+def _compile_unchanged(element: _UnindexedColumn, compiler: SQLCompiler, **kw: Any) -> str:
+    return compiler.process(element.clauses, **kw)
+
+
+@compiles(_UnindexedColumn, "sqlite")
+def _compile_without_index(element: _UnindexedColumn, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"+{compiler.process(element.clauses, **kw)}"
+
+
+def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[ColumnElement[bool]]:
+    """What holds of the steps that are the scope's calls, or of those of them that were undone."""
+    found: list[ColumnElement[bool]] = [
+        Step.tool.is_not(None) if scope.tool is None else Step.tool == scope.tool,
+        Step.removed_at.is_not(None) if undone else Step.removed_at.is_(None),
+    ]
+    if scope.since is not None:
+        found.append(Step.started_at >= scope.since)
+    if scope.until is not None:
+        found.append(Step.started_at < scope.until)
+    if scope.project is not None or scope.by is not None:
+        found.append(_UnindexedColumn(Step.trace_id).in_(_select_traces(scope)))
+    return [*found, _is_not_fork_copy()]
+
+
+def drop_redundant_conditions(session: Session, scope: ToolCallFilter) -> ToolCallFilter:
+    """The same calls by fewer conditions: one that every trace meets tells nothing and costs a look-up a step."""
+    for name in ("project", "by"):
+        alone = ToolCallFilter(**{name: getattr(scope, name)})
+        outside = select(Trace.id).where(Trace.id.not_in(_select_traces(alone))).limit(1)
+        if alone != ToolCallFilter() and session.scalar(outside) is None:
+            scope = replace(scope, **{name: None})
+    return scope
+
+
+def _select_traces(scope: ToolCallFilter) -> Select[UUID]:
+    wanted = select(Trace.id)
+    if scope.by is not None:
+        wanted = wanted.where(Trace.reasoner == HUMAN if scope.by == PEOPLE else Trace.reasoner != HUMAN)
+    if scope.project is not None:
+        wanted = wanted.join(Question, Question.id == Trace.question_id)
+        wanted = wanted.join(Project, Project.id == Question.project_id).where(Project.name == scope.project)
+    return wanted
+
+
+def _is_not_fork_copy() -> ColumnElement[bool]:
+    """The step is no copy that a fork took over from a trace that is here too: copies began before their fork did."""
+    parent, fork = aliased(Trace), aliased(Trace)
+    forks = select(Trace.id).where(Trace.parent_id.in_(select(parent.id)))
+    began = select(fork.started_at).where(fork.id == Step.trace_id).scalar_subquery()
+    return or_(Step.trace_id.not_in(forks), Step.started_at >= began)
+
+
+RATING_VALUES = (1, 2, 3, 4, 5)
+LATENCY_BUCKET_BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Seconds at which one class of latencies ends and the next begins; the last class has no end."""
-WORST = 20
+LOWEST_RATED_COUNT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencyStatistics:
     """Seconds of the calls whose time is known; p50 and p95 are times that calls really took."""
 
     timed: int
@@ -36,7 +115,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratings:
+class RatingStatistics:
     """What people gave: `spread` is the standard deviation, which one rating alone does not have."""
 
     count: int
@@ -46,7 +125,7 @@ class Ratings:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelUse:
+class ToolModelUsage:
     """What the tool's own calls of the language model took, as far as it is known; None where nobody told."""
 
     calls: int
@@ -62,7 +141,7 @@ class ModelUse:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolWorth:
+class ToolStatistics:
     """One tool; what is not known of it is None and never 0."""
 
     tool: str
@@ -73,9 +152,9 @@ class ToolWorth:
     """Calls that were taken back; they are counted nowhere else."""
     failures: dict[str, int]
     """Failed calls by kind, the most frequent first."""
-    latency: Latency | None
-    ratings: Ratings | None
-    usage: ModelUse | None
+    latency: LatencyStatistics | None
+    ratings: RatingStatistics | None
+    usage: ToolModelUsage | None
 
     @property
     def failed(self) -> int:
@@ -84,7 +163,7 @@ class ToolWorth:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatedStep:
     """A step whose observation was rated, with what leads to it."""
 
     trace_id: UUID
@@ -102,39 +181,44 @@ class Rated:
 class ToolReport:
     """Every tool that was called, by name, known here or not; and the ratings of observations, the lowest first."""
 
-    tools: tuple[ToolWorth, ...]
-    worst: tuple[Rated, ...]
+    tools: tuple[ToolStatistics, ...]
+    worst: tuple[RatedStep, ...]
 
 
-def tool_report(session: Session, scope: Scope, kind_of: Callable[[str], str], *, worst: int = WORST) -> ToolReport:
+def build_tool_report(
+    session: Session, scope: ToolCallFilter, kind_of: Callable[[str], str], *, worst: int = LOWEST_RATED_COUNT
+) -> ToolReport:
     """The worth of every tool within the scope; `kind_of` gives the kind of an error."""
-    scope = narrowed(session, scope)
-    counted = {row.tool: row for row in session.execute(_counts(scope))}
-    undone = {row.tool: row.calls for row in session.execute(_undone(scope))}
-    failures = _failures(session, scope, kind_of)
-    usages = {row.tool: row for row in session.execute(_usages(scope))}
+    scope = drop_redundant_conditions(session, scope)
+    counted = {row.tool: row for row in session.execute(_select_counts(scope))}
+    undone = {row.tool: row.calls for row in session.execute(_select_undone_counts(scope))}
+    failures = _count_failures(session, scope, kind_of)
+    usages = {row.tool: row for row in session.execute(_select_usage(scope))}
     tools = []
     for name in sorted(counted.keys() | undone.keys()):
         row = counted.get(name)
         tools.append(
-            ToolWorth(
+            ToolStatistics(
                 tool=name,
                 calls=row.calls if row else 0,
                 interrupted=row.interrupted if row else 0,
                 undone=undone.get(name, 0),
                 failures=failures.get(name, {}),
-                latency=_latency(session, scope, row) if row else None,
-                ratings=_ratings(row) if row else None,
-                usage=_usage(usages[name]) if name in usages else None,
+                latency=_latency_statistics(session, scope, row) if row else None,
+                ratings=_rating_statistics(row) if row else None,
+                usage=_model_usage(usages[name]) if name in usages else None,
             )
         )
-    return ToolReport(tuple(tools), tuple(_worst(session, scope, counted.values(), worst)))
+    return ToolReport(tuple(tools), tuple(_lowest_rated_steps(session, scope, counted.values(), worst)))
 
 
-def _counts(scope: Scope) -> Any:
+def _select_counts(scope: ToolCallFilter) -> Any:
     """All that can be counted in one walk along the index."""
-    under = [func.count().filter(Step.latency < bound).label(f"under_{place}") for place, bound in enumerate(BOUNDS)]
-    stars = [func.count().filter(Step.rating == star).label(f"stars_{star}") for star in STARS]
+    under = [
+        func.count().filter(Step.latency < bound).label(f"under_{place}")
+        for place, bound in enumerate(LATENCY_BUCKET_BOUNDS)
+    ]
+    stars = [func.count().filter(Step.rating == star).label(f"stars_{star}") for star in RATING_VALUES]
     return (
         select(
             Step.tool,
@@ -145,19 +229,23 @@ def _counts(scope: Scope) -> Any:
             *under,
             *stars,
         )
-        .where(*conditions(scope))
+        .where(*call_conditions(scope))
         .group_by(Step.tool)
     )
 
 
-def _undone(scope: Scope) -> Any:
-    return select(Step.tool, func.count().label("calls")).where(*conditions(scope, undone=True)).group_by(Step.tool)
+def _select_undone_counts(scope: ToolCallFilter) -> Any:
+    return (
+        select(Step.tool, func.count().label("calls")).where(*call_conditions(scope, undone=True)).group_by(Step.tool)
+    )
 
 
-def _failures(session: Session, scope: Scope, kind_of: Callable[[str], str]) -> dict[str, dict[str, int]]:
+def _count_failures(
+    session: Session, scope: ToolCallFilter, kind_of: Callable[[str], str]
+) -> dict[str, dict[str, int]]:
     errors: Any = (
         select(Step.tool, Step.error, func.count())
-        .where(Step.error.is_not(None), *conditions(scope))
+        .where(Step.error.is_not(None), *call_conditions(scope))
         .group_by(Step.tool, Step.error)
     )
     found: dict[str, Counter[str]] = {}
@@ -167,17 +255,17 @@ def _failures(session: Session, scope: Scope, kind_of: Callable[[str], str]) -> 
     return {tool: dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))) for tool, kinds in found.items()}
 
 
-def _latency(session: Session, scope: Scope, row: Row[Any]) -> Latency | None:
+def _latency_statistics(session: Session, scope: ToolCallFilter, row: Row[Any]) -> LatencyStatistics | None:
     if not row.timed:
         return None
-    under = [0, *(getattr(row, f"under_{place}") for place in range(len(BOUNDS))), row.timed]
-    timed = [*conditions(replace(scope, tool=row.tool)), Step.latency.is_not(None)]
-    p50, p95 = (_percentile(session, timed, row.timed, percent) for percent in (50, 95))
+    under = [0, *(getattr(row, f"under_{place}") for place in range(len(LATENCY_BUCKET_BOUNDS))), row.timed]
+    timed = [*call_conditions(replace(scope, tool=row.tool)), Step.latency.is_not(None)]
+    p50, p95 = (_latency_percentile(session, timed, row.timed, percent) for percent in (50, 95))
     classes = tuple(upper - lower for lower, upper in pairwise(under))
-    return Latency(row.timed, p50, p95, row.longest, classes)
+    return LatencyStatistics(row.timed, p50, p95, row.longest, classes)
 
 
-def _percentile(session: Session, timed: list[ColumnElement[bool]], count: int, percent: int) -> float:
+def _latency_percentile(session: Session, timed: list[ColumnElement[bool]], count: int, percent: int) -> float:
     """The smallest latency that so many of a hundred do not exceed, walked to from the nearer end."""
     place = max(1, -(-count * percent // 100))
     order, behind = (Step.latency, place - 1) if place <= count / 2 else (Step.latency.desc(), count - place)
@@ -185,17 +273,17 @@ def _percentile(session: Session, timed: list[ColumnElement[bool]], count: int, 
     return float(found or 0.0)
 
 
-def _ratings(row: Row[Any]) -> Ratings | None:
-    stars = {star: int(getattr(row, f"stars_{star}")) for star in STARS}
+def _rating_statistics(row: Row[Any]) -> RatingStatistics | None:
+    stars = {star: int(getattr(row, f"stars_{star}")) for star in RATING_VALUES}
     count = sum(stars.values())
     if not count:
         return None
     mean = sum(star * times for star, times in stars.items()) / count
     squares = sum(times * (star - mean) ** 2 for star, times in stars.items())
-    return Ratings(count, mean, sqrt(squares / (count - 1)) if count > 1 else None, stars)
+    return RatingStatistics(count, mean, sqrt(squares / (count - 1)) if count > 1 else None, stars)
 
 
-def _usages(scope: Scope) -> Any:
+def _select_usage(scope: ToolCallFilter) -> Any:
     took = type_coerce(Step.usage, JSON)["tool"]
     cost = took["cost"].as_float()
     taken, given = took["input_tokens"].as_integer(), took["output_tokens"].as_integer()
@@ -210,20 +298,22 @@ def _usages(scope: Scope) -> Any:
             func.sum(cost).label("cost"),
             func.count().filter(cost.is_(None)).label("unpriced"),
         )
-        .where(text(MODELLED), *conditions(scope))
+        .where(text(CALLED_MODEL_CONDITION), *call_conditions(scope))
         .group_by(Step.tool)
     )
 
 
-def _usage(row: Row[Any]) -> ModelUse:
+def _model_usage(row: Row[Any]) -> ToolModelUsage:
     tokens = (row.input_tokens, row.output_tokens, row.untold)
-    return ModelUse(row.calls or 0, *tokens, row.seconds, row.cost, row.unpriced)
+    return ToolModelUsage(row.calls or 0, *tokens, row.seconds, row.cost, row.unpriced)
 
 
-def _worst(session: Session, scope: Scope, counted: Collection[Row[Any]], most: int) -> list[Rated]:
+def _lowest_rated_steps(
+    session: Session, scope: ToolCallFilter, counted: Collection[Row[Any]], most: int
+) -> list[RatedStep]:
     """Ratings above those that fill the list are not sorted."""
-    highest, left = STARS[-1], most
-    for star in STARS:
+    highest, left = RATING_VALUES[-1], most
+    for star in RATING_VALUES:
         left -= sum(getattr(row, f"stars_{star}") for row in counted)
         if left <= 0:
             highest = star
@@ -231,7 +321,7 @@ def _worst(session: Session, scope: Scope, counted: Collection[Row[Any]], most: 
     order = (Step.rating, Step.started_at.desc(), Step.trace_id, Step.position.desc())
     chosen = (
         select(Step.trace_id, Step.position)
-        .where(Step.rating <= highest, *conditions(scope))
+        .where(Step.rating <= highest, *call_conditions(scope))
         .order_by(*order)
         .limit(most)
         .subquery()
@@ -255,4 +345,4 @@ def _worst(session: Session, scope: Scope, counted: Collection[Row[Any]], most: 
         .where(Step.removed_at.is_(None))
         .order_by(*order)
     )
-    return [Rated(*row) for row in session.execute(told)]
+    return [RatedStep(*row) for row in session.execute(told)]

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import JSON, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+UNSTORABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 
-class UnstorableText(ValueError):
+class UnstorableValue(ValueError):
     """A value holds what no database keeps exactly: a NUL, half of a surrogate pair, NaN, a key that is no text."""
 
 
@@ -42,7 +42,7 @@ class ExactText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         if value is not None:
-            check_storable(value)
+            check_storable_text(value)
         return value
 
 
@@ -54,39 +54,39 @@ class ExactJson(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         try:
-            _check_values(value)
+            _check_storable_json(value)
         except RecursionError as deep:
-            raise UnstorableText("the data is nested too deeply to be stored; flatten it") from deep
+            raise UnstorableValue("the data is nested too deeply to be stored; flatten it") from deep
         return value
 
 
-def as_json(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """The text that a JSON column holds."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def check_storable(value: str) -> None:
+def check_storable_text(value: str) -> None:
     """Raise UnstorableText, naming the place, when `value` holds a NUL or an unpaired surrogate."""
-    if found := UNSTORABLE.search(value):
-        raise UnstorableText(
+    if found := UNSTORABLE_CHARACTERS.search(value):
+        raise UnstorableValue(
             f"the text has the character U+{ord(found.group()):04X} at place {found.start()}, which cannot be stored;"
             " remove it"
         )
 
 
-def _check_values(value: Any) -> None:
+def _check_storable_json(value: Any) -> None:
     if isinstance(value, str):
-        check_storable(value)
+        check_storable_text(value)
     elif isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
-                raise UnstorableText(f"the data has the key {key!r}, which is no text and would come back as one")
-            check_storable(key)
-            _check_values(inner)
+                raise UnstorableValue(f"the data has the key {key!r}, which is no text and would come back as one")
+            check_storable_text(key)
+            _check_storable_json(inner)
     elif isinstance(value, list):
         for inner in value:
-            _check_values(inner)
+            _check_storable_json(inner)
     elif isinstance(value, float) and value - value != 0:
-        raise UnstorableText(f"the data has the number {value}, which JSON does not know; leave it out")
+        raise UnstorableValue(f"the data has the number {value}, which JSON does not know; leave it out")
     elif value is not None and not isinstance(value, bool | int | float):
-        raise UnstorableText(f"the data has a {type(value).__name__}, which is no JSON value; turn it into text first")
+        raise UnstorableValue(f"the data has a {type(value).__name__}, which is no JSON value; turn it into text first")

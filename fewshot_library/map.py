@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fewshot_library.dpp import Floats, Ints
-from fewshot_library.kernel import DISTANCES, Actions
+from fewshot_library.dpp import FloatArray, IntArray
+from fewshot_library.kernel import DISTANCES, ActionSequences
 
-LANDMARKS = 300
-AXES = 2
-_VANISHING = 1e-9
+LANDMARK_COUNT = 300
+AXIS_COUNT = 2
+_MIN_EIGENVALUE = 1e-9
 """The part of the greatest eigenvalue below which another one is rounding."""
 
 
@@ -23,7 +23,7 @@ _VANISHING = 1e-9
 class SequenceMap:
     """The places of G sequences."""
 
-    places: Floats
+    places: FloatArray
     """Shape (G, 2), in units of the distance, the middle of the landmarks at zero; the first axis tells most."""
     shown: tuple[float, float]
     """How much of the distances the first axis shows, and how much both do: 1 is all of it."""
@@ -31,13 +31,15 @@ class SequenceMap:
     """How many sequences the map was drawn by."""
 
 
-def sequence_map(actions: Actions, distance: str = "longer", landmarks: int = LANDMARKS) -> SequenceMap:
+def build_sequence_map(
+    actions: ActionSequences, distance: str = "longer", landmarks: int = LANDMARK_COUNT
+) -> SequenceMap:
     """The map of the different sequences, in their order; the same for the same sequences in every run."""
-    chosen = _most_used(actions, landmarks)
+    chosen = _most_frequent(actions, landmarks)
     names = [actions.sequences[place] for place in chosen]
     squared = np.array([DISTANCES[distance](name, names) ** 2 for name in names]).reshape(len(names), len(names))
-    axes, values, shown = _scaled(squared)
-    places = np.zeros((len(actions.sequences), AXES))
+    axes, values, shown = _scaled_eigenvectors(squared)
+    places = np.zeros((len(actions.sequences), AXIS_COUNT))
     means = squared.mean(axis=1) if names else np.zeros(0)
     for place, name in enumerate(names):
         away = DISTANCES[distance](name, actions.sequences) ** 2 - means[place]
@@ -45,29 +47,33 @@ def sequence_map(actions: Actions, distance: str = "longer", landmarks: int = LA
     return SequenceMap(places, shown, len(names))
 
 
-def _most_used(actions: Actions, count: int) -> Sequence[int]:
-    used: Ints = np.bincount(actions.groups.of, minlength=len(actions.sequences))
+def _most_frequent(actions: ActionSequences, count: int) -> Sequence[int]:
+    used: IntArray = np.bincount(actions.groups.of, minlength=len(actions.sequences))
     return [int(place) for place in np.sort(np.argsort(-used, kind="stable")[:count])]
 
 
-def _scaled(squared: Floats) -> tuple[Floats, Floats, tuple[float, float]]:
+def _scaled_eigenvectors(squared: FloatArray) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
     """The first eigenvectors, one over the roots of their eigenvalues (zero for none), and what they show."""
     count = len(squared)
-    axes, scale = np.zeros((count, AXES)), np.zeros(AXES)
+    axes, scale = np.zeros((count, AXIS_COUNT)), np.zeros(AXIS_COUNT)
     centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean() if count else squared
     found, vectors = np.linalg.eigh(-0.5 * centred) if count else (np.zeros(0), squared)
     whole = float(np.abs(found).sum())
-    if whole <= _VANISHING:
+    if whole <= _MIN_EIGENVALUE:
         return axes, scale, (1.0, 1.0)
-    best = [place for place in np.argsort(-found, kind="stable")[:AXES] if found[place] > _VANISHING * found.max()]
+    best = [
+        place
+        for place in np.argsort(-found, kind="stable")[:AXIS_COUNT]
+        if found[place] > _MIN_EIGENVALUE * found.max()
+    ]
     for axis, place in enumerate(best):
-        axes[:, axis] = vectors[:, place] * _sign(vectors[:, place])
+        axes[:, axis] = vectors[:, place] * _canonical_sign(vectors[:, place])
         scale[axis] = 1 / np.sqrt(found[place])
     parts = [*(float(found[place]) / whole for place in best), 0.0, 0.0]
     return axes, scale, (parts[0], parts[0] + parts[1])
 
 
-def _sign(vector: Floats) -> float:
+def _canonical_sign(vector: FloatArray) -> float:
     """What makes its greatest part positive, the first of several; an eigenvector is one either way round."""
     sizes = np.round(np.abs(vector), 9)
     return 1.0 if vector[int(np.argmax(sizes))] > 0 else -1.0

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from db.libraries import Demonstration
-from fewshot_library.dpp import Ints
-from fewshot_library.library import OpenLibrary
-from fewshot_library.selection import Wish
+from fewshot_library.dpp import IntArray
+from fewshot_library.library import LoadedLibrary
+from fewshot_library.selection import SelectionConfig
 
-MOST_TOLD = 1000
+MAX_LISTED_UNUSED = 1000
 """Of the demonstrations that are never chosen, so many are named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class SelectionUsage:
     """What was chosen for a number of questions."""
 
     questions: int
-    times: Ints
+    times: IntArray
     """How often each demonstration of the library was chosen, in their order."""
 
     @property
@@ -41,28 +41,30 @@ class Usage:
             "questions": self.questions,
             "demonstrations": len(demonstrations),
             "picks": int(self.times.sum()),
-            "used": [_told(demonstrations[place]) | {"times": int(self.times[place])} for place in self.used],
+            "used": [
+                _demonstration_summary(demonstrations[place]) | {"times": int(self.times[place])} for place in self.used
+            ],
             "never": len(never),
-            "never_used": [_told(demonstrations[place]) for place in never[:MOST_TOLD]],
+            "never_used": [_demonstration_summary(demonstrations[place]) for place in never[:MAX_LISTED_UNUSED]],
         }
 
 
-def usage(
-    library: OpenLibrary,
+def count_selections(
+    library: LoadedLibrary,
     questions: Sequence[str],
-    wish: Wish,
+    wish: SelectionConfig,
     *,
     leave_out_itself: bool = False,
     done: Callable[[int], None] = lambda _: None,
-) -> Usage:
+) -> SelectionUsage:
     """Choose for each question and count; `done` hears after each how many are done."""
     times = np.zeros(len(library.demonstrations), np.int64)
     chosen = library.choose_each(questions, wish, leave_out_itself=leave_out_itself)
     for number, each in enumerate(chosen, start=1):
         times[[pick.item for pick in each.selection.picks]] += 1
         done(number)
-    return Usage(len(questions), times)
+    return SelectionUsage(len(questions), times)
 
 
-def _told(each: Demonstration) -> dict[str, Any]:
+def _demonstration_summary(each: Demonstration) -> dict[str, Any]:
     return {"id": str(each.trace_id), "question": each.question}

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from db.models import Step
-from db.record import TraceRecord
-from reasoners.origins import BrokenOrigin, Origin, resolve
-from tools.tool import Context, Outcome, Tool
+from db.trace_record import TraceRecord
+from reasoners.provenance import BrokenOrigin, Origin, resolve_origin
+from tools.tool import Tool, ToolContext, ToolResult
 
-State = Literal["same", "differs", "broken"]
-UNCOMPARED = frozenset({"score", "usage", "seconds"})
+DriftState = Literal["same", "differs", "broken"]
+IGNORED_FIELDS = frozenset({"score", "usage", "seconds"})
 """What may be another number each time and tells nothing of the world."""
 
-Data = Mapping[int, Mapping[str, Any] | None]
+StepData = Mapping[int, Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class StepDrift:
     position: int
     tool: str
     arguments: dict[str, Any]
-    state: State
+    state: DriftState
     before: str
     now: str
     why: str = ""
@@ -44,7 +44,7 @@ class TraceDrift:
     steps: tuple[StepDrift, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> DriftState:
         """The worst of its steps'."""
         states = {step.state for step in self.steps}
         return "broken" if "broken" in states else "differs" if "differs" in states else "same"
@@ -56,23 +56,23 @@ class TraceDrift:
         return {**told, "run": len(self.steps), "steps": changed}
 
 
-def run_again(record: TraceRecord, context: Context, find: Callable[[str], Tool | None]) -> TraceDrift:
+def check_trace_drift(record: TraceRecord, context: ToolContext, find: Callable[[str], Tool | None]) -> TraceDrift:
     """Call the tools of the trace anew, each with its arguments; `find` gives a tool by its name."""
     now: dict[int, Mapping[str, Any] | None] = {}
-    found = list(_compared(record.steps, context, find, now))
+    found = list(_compare_steps(record.steps, context, find, now))
     before = {step.position: step.data for step in record.steps}
     for step in record.steps:
         for name, origin in step.origins.items():
-            place = _moved(origin, record.question.text, before, now)
+            place = _find_changed_step(origin, record.question.text, before, now)
             if place is not None:
                 why = f"step {step.position} took its {name.replace('_', ' ')} from here, where something else is now"
-                found = [_broken(each, why) if each.position == place else each for each in found]
+                found = [_mark_broken(each, why) if each.position == place else each for each in found]
     return TraceDrift(str(record.trace.id), record.question.text, record.project.world, tuple(found))
 
 
-def _compared(
+def _compare_steps(
     steps: Sequence[Step],
-    context: Context,
+    context: ToolContext,
     find: Callable[[str], Tool | None],
     now: dict[int, Mapping[str, Any] | None],
 ) -> Iterator[StepDrift]:
@@ -82,7 +82,7 @@ def _compared(
         tool = find(step.tool)
         if tool is None:
             why = f"there is no tool {step.tool} here"
-            yield StepDrift(step.position, step.tool, step.arguments, "broken", _told(step), "", why)
+            yield StepDrift(step.position, step.tool, step.arguments, "broken", _observed_text(step), "", why)
             continue
         # A model would answer in other words, and for money, what was found without one.
         asked_a_model = (step.data or {}).get("route") == "model"
@@ -90,47 +90,47 @@ def _compared(
         now[step.position] = outcome.observation.data if outcome.observation is not None else None
         said = outcome.observation.text if outcome.observation is not None else outcome.error or ""
         fails_now = outcome.observation is None and step.error is None
-        state: State = "broken" if fails_now else "same" if _same(step, outcome) else "differs"
+        state: DriftState = "broken" if fails_now else "same" if _is_unchanged(step, outcome) else "differs"
         why = "it did not fail before" if fails_now else ""
-        yield StepDrift(step.position, step.tool, step.arguments, state, _told(step), said, why)
+        yield StepDrift(step.position, step.tool, step.arguments, state, _observed_text(step), said, why)
 
 
-def _told(step: Step) -> str:
+def _observed_text(step: Step) -> str:
     return step.error or step.observation or ""
 
 
-def _same(step: Step, outcome: Outcome) -> bool:
+def _is_unchanged(step: Step, outcome: ToolResult) -> bool:
     if outcome.observation is None or step.error is not None:
         return step.error == outcome.error
     # Traces from elsewhere have texts without data.
-    same_data = step.data is None or plain(step.data) == plain(outcome.observation.data)
+    same_data = step.data is None or strip_ignored_fields(step.data) == strip_ignored_fields(outcome.observation.data)
     return step.observation == outcome.observation.text and same_data
 
 
-def plain(data: Any) -> Any:
+def strip_ignored_fields(data: Any) -> Any:
     """The data without what is not compared."""
     if isinstance(data, Mapping):
-        return {name: plain(value) for name, value in data.items() if name not in UNCOMPARED}
-    return [plain(value) for value in data] if isinstance(data, list | tuple) else data
+        return {name: strip_ignored_fields(value) for name, value in data.items() if name not in IGNORED_FIELDS}
+    return [strip_ignored_fields(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-def _moved(origin: Origin, question: str, before: Data, now: Data) -> int | None:
+def _find_changed_step(origin: Origin, question: str, before: StepData, now: StepData) -> int | None:
     """The step that an argument rests on and that says something else now at that place."""
     if origin["from"] == "parts":
-        inner = (_moved(part["origin"], question, before, now) for part in origin["parts"])
+        inner = (_find_changed_step(part["origin"], question, before, now) for part in origin["parts"])
         return next((step for step in inner if step is not None), None)
     if origin["from"] != "step" or origin["step"] not in now:
         return None
     try:
-        was = resolve(origin, question, before)
+        was = resolve_origin(origin, question, before)
     except BrokenOrigin:
         # It was broken when it was recorded or imported; the world has nothing to do with it.
         return None
     try:
-        return origin["step"] if resolve(origin, question, now) != was else None
+        return origin["step"] if resolve_origin(origin, question, now) != was else None
     except BrokenOrigin:
         return int(origin["step"])
 
 
-def _broken(step: StepDrift, why: str) -> StepDrift:
+def _mark_broken(step: StepDrift, why: str) -> StepDrift:
     return step if step.state == "broken" else replace(step, state="broken", why=why)

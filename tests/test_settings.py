@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from settings import DEFAULT_ENCODER, SettingError, Settings
+from settings import DEFAULT_ENCODER, Settings, SettingsError
 
 
 def test_without_an_environment_everything_has_a_default():
@@ -55,7 +55,7 @@ def test_what_concerns_the_model_has_defaults_and_no_price():
     ],
 )
 def test_what_cannot_be_used_is_told_with_an_example(name: str, written: str):
-    with pytest.raises(SettingError, match=rf"{name} is '{written}'; write .*such as"):
+    with pytest.raises(SettingsError, match=rf"{name} is '{written}'; write .*such as"):
         Settings.from_env({name: written})
 
 
@@ -79,5 +79,5 @@ def test_a_moment_has_a_time_zone_written_or_this_machines():
 @pytest.mark.parametrize("wrong", [{"SHOWHOW_OFFLINE": "maybe"}, {"SHOWHOW_AS_OF": "yesterday"}])
 def test_what_cannot_be_meant_for_live_worlds_is_told(wrong):
     ((name, value),) = wrong.items()
-    with pytest.raises(SettingError, match=f"{name} is '{value}'"):
+    with pytest.raises(SettingsError, match=f"{name} is '{value}'"):
         Settings.from_env(wrong)

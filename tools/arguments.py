@@ -4,31 +4,31 @@ import re
 
 from pydantic import BeforeValidator
 
-from tools.tool_error import ToolError
+from tools.errors import ToolError
 from worlds.source import GraphSource, TextSource, WebSource, World
-from worlds.terms import id_of
+from worlds.terms import shorten_iri
 
-_PREFIX = re.compile(r"(?:wd|wdt|p|ps|entity):(?=[QPL][1-9])")
-_WRAPPING = "[](){}<>\"'"
+_ENTITY_PREFIX = re.compile(r"(?:wd|wdt|p|ps|entity):(?=[QPL][1-9])")
+_WRAPPING_CHARACTERS = "[](){}<>\"'"
 
 
 def split_ids(given: object) -> object:
     """A list from one text: "Q1, Q2", "[Q1, Q2]" or one id a line; anything else is left to be checked."""
     if not isinstance(given, str):
         return given
-    return [part for part in (part.strip(_WRAPPING) for part in re.split(r"[,\s]+", given)) if part]
+    return [part for part in (part.strip(_WRAPPING_CHARACTERS) for part in re.split(r"[,\s]+", given)) if part]
 
 
-AS_IDS = BeforeValidator(split_ids)
+SPLIT_IDS_VALIDATOR = BeforeValidator(split_ids)
 
 
-def bare_id(given: str) -> str:
+def normalize_id(given: str) -> str:
     """The id as a graph knows it: Q42 for wd:Q42 and for the full IRI; other IRIs stay."""
-    text = _PREFIX.sub("", given.strip().strip(_WRAPPING))
-    return id_of(text.replace("https://www.wikidata.org/", "http://www.wikidata.org/", 1))
+    text = _ENTITY_PREFIX.sub("", given.strip().strip(_WRAPPING_CHARACTERS))
+    return shorten_iri(text.replace("https://www.wikidata.org/", "http://www.wikidata.org/", 1))
 
 
-def text_of(world: World, tool: str) -> TextSource:
+def require_text(world: World, tool: str) -> TextSource:
     """The world's text; ToolError when it has none."""
     if world.text is None:
         raise ToolError(
@@ -37,14 +37,14 @@ def text_of(world: World, tool: str) -> TextSource:
     return world.text
 
 
-def graph_of(world: World, tool: str) -> GraphSource:
+def require_graph(world: World, tool: str) -> GraphSource:
     """The world's graph; ToolError when it has none."""
     if world.graph is None:
         raise ToolError(f"{tool} needs a graph, and the world {world.name} has none; use wikisearch and read instead.")
     return world.graph
 
 
-def web_of(world: World, tool: str) -> WebSource:
+def require_web(world: World, tool: str) -> WebSource:
     """The world's web pages; ToolError when it has none."""
     if world.web is None:
         raise ToolError(f"{tool} needs web pages, and the world {world.name} has none; use the other tools instead.")

@@ -14,8 +14,8 @@ sentences are the rule, and its test holds them against every sentence that the 
 
 import re
 
-OTHER = "other"
-_RULES = {
+OTHER_KIND = "other"
+_PATTERNS_BY_KIND = {
     "refused query": (
         r"^The query (?:is|has|holds|would|calls|gives) ",
         r"^SERVICE |^Only SELECT and ASK are answered",
@@ -49,10 +49,10 @@ _RULES = {
         r"and the world .* has none|; try again .{1,20}\.$| leads from https to an open",
     ),
 }
-KINDS = (*_RULES, OTHER)
-_TOLD = {kind: re.compile("|".join(turns)) for kind, turns in _RULES.items()}
+ERROR_KINDS = (*_PATTERNS_BY_KIND, OTHER_KIND)
+_COMPILED_PATTERNS = {kind: re.compile("|".join(turns)) for kind, turns in _PATTERNS_BY_KIND.items()}
 
 
-def kind_of(error: str) -> str:
+def classify_error(error: str) -> str:
     """One of KINDS."""
-    return next((kind for kind, told in _TOLD.items() if told.search(error)), OTHER)
+    return next((kind for kind, told in _COMPILED_PATTERNS.items() if told.search(error)), OTHER_KIND)

@@ -3,28 +3,28 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from tools.arguments import graph_of
-from tools.tool import Context, Observation
-from tools.tool_error import ToolError
-from worlds.source import Ambiguous, Entity, NotFound
+from tools.arguments import require_graph
+from tools.errors import ToolError
+from tools.tool import Observation, ToolContext
+from worlds.source import AmbiguousTitle, Entity, NotFound
 
-MOST = 5
+MAX_CANDIDATES = 5
 
 
-def get_wikidata_id(context: Context, title: Annotated[str, "title of an article, or a name"]) -> Observation:
+def get_wikidata_id(context: ToolContext, title: Annotated[str, "title of an article, or a name"]) -> Observation:
     """Find the id of what an article is about, or of whatever has that name; several candidates come best first."""
-    graph = graph_of(context.world, "getWikiDataID")
+    graph = require_graph(context.world, "getWikiDataID")
     found: list[Entity] = []
-    several: Ambiguous | None = None
+    several: AmbiguousTitle | None = None
     try:
         found.append(graph.entity_of(title))
-    except Ambiguous as choices:
+    except AmbiguousTitle as choices:
         several = choices
     except NotFound:
         # What is no article's title may still be a name that the graph knows.
         several = None
-    found += _others(graph.find(title, MOST), found)
-    found += _others(_meant(several), found)
+    found += _without_known(graph.find(title, MAX_CANDIDATES), found)
+    found += _without_known(_ambiguous_entities(several), found)
     if not found:
         raise ToolError(
             str(several)
@@ -32,25 +32,26 @@ def get_wikidata_id(context: Context, title: Annotated[str, "title of an article
             else f"Nothing in this world is called {title!r}; search for it with wikisearch and use the title found."
         )
     return Observation(
-        "\n".join(map(described, found[:MOST])), {"entities": [_listed(entity) for entity in found[:MOST]]}
+        "\n".join(map(format_entity, found[:MAX_CANDIDATES])),
+        {"entities": [_entity_to_json(entity) for entity in found[:MAX_CANDIDATES]]},
     )
 
 
-def _meant(several: Ambiguous | None) -> list[Entity]:
+def _ambiguous_entities(several: AmbiguousTitle | None) -> list[Entity]:
     """What an article's title may mean, as far as the ids of these are known."""
     choices = several.choices if several else ()
     return [Entity(one.entity, one.title, one.description, title=one.title) for one in choices if one.entity]
 
 
-def _others(entities: Sequence[Entity], known: Sequence[Entity]) -> list[Entity]:
+def _without_known(entities: Sequence[Entity], known: Sequence[Entity]) -> list[Entity]:
     ids = {entity.id for entity in known}
     return [entity for entity in entities if entity.id not in ids]
 
 
-def described(entity: Entity) -> str:
+def format_entity(entity: Entity) -> str:
     """One line: id, label and description."""
     return f"{entity.id}: {entity.label}" + (f" ({entity.description})" if entity.description else "")
 
 
-def _listed(entity: Entity) -> dict[str, str | None]:
+def _entity_to_json(entity: Entity) -> dict[str, str | None]:
     return {"id": entity.id, "label": entity.label, "description": entity.description, "title": entity.title}

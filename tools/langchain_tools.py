@@ -5,15 +5,15 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool
 
-from tools.tool import Context, Tool
+from tools.tool import Tool, ToolContext
 
 
-def as_langchain(tools: Iterable[Tool], context: Context) -> list[StructuredTool]:
+def to_langchain_tools(tools: Iterable[Tool], context: ToolContext) -> list[StructuredTool]:
     """Tools bound to a context: the content is the text or the error, the artifact the data or {"error": ...}."""
-    return [_bound(tool, context) for tool in tools]
+    return [_to_langchain_tool(tool, context) for tool in tools]
 
 
-def _bound(tool: Tool, context: Context) -> StructuredTool:
+def _to_langchain_tool(tool: Tool, context: ToolContext) -> StructuredTool:
     def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
         outcome = tool.call(context, arguments)
         if outcome.observation is None:

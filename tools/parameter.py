@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = {"string": "text", "number": "number", "integer": "whole number", "boolean": "yes/no", "array": "list"}
-BOOLEANS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-_DEEPEST = 20
+KIND_BY_JSON_TYPE = {
+    "string": "text",
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "yes/no",
+    "array": "list",
+}
+BOOLEAN_VALUES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_MAX_REFERENCE_DEPTH = 20
 """References that refer to references are followed so far."""
 
 
@@ -38,15 +44,15 @@ class Parameter:
         if self.kind == "list":
             return self._items(written)
         if self.kind == "json" and self.item == "text":
-            return _json_or_text(written)
-        return _value(self.kind, written, self.choices)
+            return _parse_json_or_text(written)
+        return _parse_value(self.kind, written, self.choices)
 
     def _items(self, written: str) -> list[Any]:
         if written.lstrip().startswith("["):
-            found = _value("json", written, ())
+            found = _parse_value("json", written, ())
             return found if isinstance(found, list) else [found]
         parts = written.replace(",", " ").split() if self.item == "id" else written.splitlines()
-        return [_value(self.item, part, self.choices) for part in (part.strip() for part in parts) if part]
+        return [_parse_value(self.item, part, self.choices) for part in (part.strip() for part in parts) if part]
 
     def write(self, value: Any) -> str:
         """The value as it is written in a form; `read` takes it back."""
@@ -55,22 +61,22 @@ class Parameter:
         if self.kind == "json" or (self.kind == "list" and any("\n" in str(item) for item in value)):
             return json.dumps(value, ensure_ascii=False)
         if self.kind == "list":
-            return (", " if self.item == "id" else "\n").join(_word(item) for item in value)
-        return _word(value)
+            return (", " if self.item == "id" else "\n").join(_format_scalar(item) for item in value)
+        return _format_scalar(value)
 
 
-def _word(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _value(kind: str, written: str, choices: tuple[Any, ...]) -> Any:
+def _parse_value(kind: str, written: str, choices: tuple[Any, ...]) -> Any:
     if kind in ("text", "id"):
         return written
-    read = {"number": _number, "whole number": _whole, "yes/no": _boolean, "json": _json}
-    return _choice(written, choices) if kind == "choice" else read[kind](written.strip())
+    read = {"number": _parse_number, "whole number": _parse_integer, "yes/no": _parse_boolean, "json": _parse_json}
+    return _parse_choice(written, choices) if kind == "choice" else read[kind](written.strip())
 
 
-def _number(written: str) -> float | int:
+def _parse_number(written: str) -> float | int:
     try:
         found = float(written)
     except ValueError:
@@ -80,55 +86,55 @@ def _number(written: str) -> float | int:
     return int(written) if written.lstrip("+-").isdecimal() else found
 
 
-def _whole(written: str) -> int:
+def _parse_integer(written: str) -> int:
     try:
         return int(written)
     except ValueError:
         raise ValueError(f"{written!r} is no whole number") from None
 
 
-def _boolean(written: str) -> bool:
-    if written.casefold() not in BOOLEANS:
+def _parse_boolean(written: str) -> bool:
+    if written.casefold() not in BOOLEAN_VALUES:
         raise ValueError(f"{written!r} is neither yes nor no")
-    return BOOLEANS[written.casefold()]
+    return BOOLEAN_VALUES[written.casefold()]
 
 
-def _json(written: str) -> Any:
+def _parse_json(written: str) -> Any:
     try:
         return json.loads(written)
     except json.JSONDecodeError as wrong:
         raise ValueError(f"no valid JSON: {wrong.msg.lower()} at line {wrong.lineno}, column {wrong.colno}") from None
 
 
-def _json_or_text(written: str) -> Any:
+def _parse_json_or_text(written: str) -> Any:
     try:
         return json.loads(written)
     except json.JSONDecodeError:
         return written
 
 
-def _choice(written: str, choices: tuple[Any, ...]) -> Any:
+def _parse_choice(written: str, choices: tuple[Any, ...]) -> Any:
     for choice in choices:
         if str(choice) == written.strip():
             return choice
     raise ValueError(f"{written!r} is none of {', '.join(map(str, choices))}")
 
 
-def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
+def parse_parameters(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
     """The arguments that a JSON Schema describes, in its order."""
     required = set(schema.get("required", ()))
     told: Mapping[str, Any] = schema.get("properties", {})
-    return tuple(_parameter(name, about, required=name in required, root=schema) for name, about in told.items())
+    return tuple(_parse_parameter(name, about, required=name in required, root=schema) for name, about in told.items())
 
 
-def _parameter(name: str, told: Any, *, required: bool, root: Mapping[str, Any]) -> Parameter:
-    found = _plain(told, root)
+def _parse_parameter(name: str, told: Any, *, required: bool, root: Mapping[str, Any]) -> Parameter:
+    found = _resolve_schema(told, root)
     told = told if isinstance(told, Mapping) else {}
-    kind, choices = _kind(found)
-    item = "text" if _takes_text(found) else "json"
+    kind, choices = _classify_schema(found)
+    item = "text" if _accepts_text(found) else "json"
     if kind == "list":
-        inner = _plain(found.get("items", {"type": "string"}), root)
-        item, choices = _kind(inner)
+        inner = _resolve_schema(found.get("items", {"type": "string"}), root)
+        item, choices = _classify_schema(inner)
         # A list of lists or of things has no lines of its own.
         kind, item = ("json", "json") if item in ("json", "list") else ("list", item)
     return Parameter(
@@ -142,31 +148,31 @@ def _parameter(name: str, told: Any, *, required: bool, root: Mapping[str, Any])
     )
 
 
-def _kind(found: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
+def _classify_schema(found: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
     if "const" in found:
         return "choice", (found["const"],)
     if isinstance(found.get("enum"), list):
         return "choice", tuple(one for one in found["enum"] if one is not None)
     types = found.get("type")
     named = [one for one in types if one != "null"] if isinstance(types, list) else [types]
-    return (KINDS.get(str(named[0]), "json") if len(named) == 1 else "json"), ()
+    return (KIND_BY_JSON_TYPE.get(str(named[0]), "json") if len(named) == 1 else "json"), ()
 
 
-def _takes_text(found: Mapping[str, Any]) -> bool:
+def _accepts_text(found: Mapping[str, Any]) -> bool:
     types = found.get("type", "string" if not {"anyOf", "oneOf", "properties"} & found.keys() else None)
     forms = [one for key in ("anyOf", "oneOf") for one in found.get(key, ()) if isinstance(one, Mapping)]
-    return "string" in (types if isinstance(types, list) else [types]) or any(map(_takes_text, forms))
+    return "string" in (types if isinstance(types, list) else [types]) or any(map(_accepts_text, forms))
 
 
-def _plain(told: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_schema(told: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What is told of an argument, references followed and "or nothing" left away; {} where that has no single form."""
     found: Any = told
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_REFERENCE_DEPTH):
         if not isinstance(found, Mapping):
             return {}
         forms = [one for key in ("anyOf", "oneOf", "allOf") for one in found.get(key, ()) if one != {"type": "null"}]
         if "$ref" in found:
-            found = _referred(str(found["$ref"]), root)
+            found = _resolve_reference(str(found["$ref"]), root)
         elif len(forms) == 1:
             found = forms[0]
         else:
@@ -174,7 +180,7 @@ def _plain(told: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _referred(reference: str, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
     found: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
         found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None

@@ -6,25 +6,25 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from tools.foreign.declared import Declared
+from tools.errors import ToolError
+from tools.external.config import ExternalToolsConfig
 from tools.generate_query import generate_query
 from tools.get_label import get_label
 from tools.get_wikidata_id import get_wikidata_id
 from tools.read import read
 from tools.run_query import run_query
 from tools.tool import Tool
-from tools.tool_error import ToolError
 from tools.websearch import websearch
 from tools.wikisearch import wikisearch
 from worlds.source import World
 
 if TYPE_CHECKING:
-    from tools.foreign.server import Server
+    from tools.external.mcp_server import McpServer
 
-PATIENCE = 15.0
+SERVER_START_TIMEOUT_SECONDS = 15.0
 """Seconds that a look waits for servers that have not started yet."""
 
-TOOLS: dict[str, Tool] = {
+BUILT_IN_TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         Tool.ours("wikisearch", "Search", wikisearch),
@@ -39,7 +39,7 @@ TOOLS: dict[str, Tool] = {
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ToolProviderStatus:
     """How a place that tools come from stands: which tools it gives, and what keeps it, or some of them, away."""
 
     kind: str
@@ -50,20 +50,20 @@ class State:
     problem: str | None = None
 
 
-class Registry:
+class ToolRegistry:
     """The one door to the tools for pages, agents and verbs; tools of others are loaded when they are asked for."""
 
-    def __init__(self, declared: Declared | None = None, environ: Mapping[str, str] | None = None) -> None:
-        self.declared = _without_ours(declared or Declared())
+    def __init__(self, declared: ExternalToolsConfig | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self.declared = _without_built_in_names(declared or ExternalToolsConfig())
         self._environ = environ or {}
         self._loading = Lock()
         self._functions: dict[str, Tool | ToolError] = {}
-        self._servers: dict[str, Server] | None = None
+        self._servers: dict[str, McpServer] | None = None
 
     def offered(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
         """The tools of these names that are here, or all of ours; those for web pages only where the world has some."""
         has_web = world is not None and world.web is not None
-        found = [self.find(name) for name in dict.fromkeys(names) or TOOLS]
+        found = [self.find(name) for name in dict.fromkeys(names) or BUILT_IN_TOOLS]
         return [tool for tool in found if tool is not None and (has_web or not tool.web)]
 
     def named(self, names: Iterable[str | None]) -> dict[str, Tool]:
@@ -79,13 +79,13 @@ class Registry:
         """The tool of that name; a ToolError that says why there is none."""
         found = self.find(name)
         if found is None:
-            raise ToolError(self.problem(name) or f"There is no tool {name!r}; there are {', '.join(TOOLS)}.")
+            raise ToolError(self.problem(name) or f"There is no tool {name!r}; there are {', '.join(BUILT_IN_TOOLS)}.")
         return found
 
     def find(self, name: str) -> Tool | None:
         """The tool of that name, if it is here."""
-        if name in TOOLS:
-            return TOOLS[name]
+        if name in BUILT_IN_TOOLS:
+            return BUILT_IN_TOOLS[name]
         if name in self.declared.functions:
             loaded = self._function(name)
             return loaded if isinstance(loaded, Tool) else None
@@ -94,7 +94,7 @@ class Registry:
 
     def problem(self, name: str) -> str | None:
         """Why the tool of that name cannot be called now, in a sentence; None when it can."""
-        if name in TOOLS:
+        if name in BUILT_IN_TOOLS:
             return None
         if name in self.declared.functions:
             loaded = self._function(name)
@@ -102,7 +102,11 @@ class Registry:
         told = self.declared.refused.get(name) or self._problem_of_server(name)
         if told is not None or self.find(name) is not None:
             return told
-        known = [*TOOLS, *self.declared.functions, *(name for server in self._started() for name in server.tools)]
+        known = [
+            *BUILT_IN_TOOLS,
+            *self.declared.functions,
+            *(name for server in self._started() for name in server.tools),
+        ]
         return f"There is no tool {name!r}; there are {', '.join(known)}."
 
     def _problem_of_server(self, name: str) -> str | None:
@@ -117,13 +121,13 @@ class Registry:
         """Every tool that is here."""
         return {tool.name: tool for state in self.states() for tool in state.tools}
 
-    def states(self) -> list[State]:
+    def states(self) -> list[ToolProviderStatus]:
         """How ours, each function, each server and what is refused stand; servers that were not started yet are."""
-        found = [State("ours", "Showhow", "comes with Showhow", tuple(TOOLS.values()))]
+        found = [ToolProviderStatus("ours", "Showhow", "comes with Showhow", tuple(BUILT_IN_TOOLS.values()))]
         for name, declared in self.declared.functions.items():
             loaded = self._function(name)
             tools, problem = ((loaded,), None) if isinstance(loaded, Tool) else ((), str(loaded))
-            found.append(State("function", name, declared.place, tools, problem))
+            found.append(ToolProviderStatus("function", name, declared.place, tools, problem))
         taken: dict[str, str] = {}
         for server in self._started():
             problems = [f"The server {server.name} is not available: {server.problem}."] if server.problem else []
@@ -135,9 +139,11 @@ class Registry:
             problem = " ".join([*problems, *server.refused.values()]) or None
             own = tuple(tool for name, tool in server.tools.items() if name not in taken)
             taken |= dict.fromkeys((tool.name for tool in own), server.name)
-            found.append(State("server", server.name, server.place, own, problem))
+            found.append(ToolProviderStatus("server", server.name, server.place, own, problem))
         refused = self.declared.refused.items()
-        return found + [State("file", name or "the file", "the file of tools", (), why) for name, why in refused]
+        return found + [
+            ToolProviderStatus("file", name or "the file", "the file of tools", (), why) for name, why in refused
+        ]
 
     def try_again(self) -> None:
         """Load anew what could not be loaded, and start the servers that are not available."""
@@ -154,7 +160,7 @@ class Registry:
 
     def _function(self, name: str) -> Tool | ToolError:
         # LangChain stays off the start-up path of those who use no tools of others.
-        from tools.foreign.function import load_function  # noqa: PLC0415
+        from tools.external.python_function import load_function  # noqa: PLC0415
 
         with self._loading:
             if name not in self._functions:
@@ -164,34 +170,34 @@ class Registry:
                     self._functions[name] = failed
             return self._functions[name]
 
-    def _started(self) -> list["Server"]:
+    def _started(self) -> list["McpServer"]:
         """The servers, all of them started or given up for now, or as far as that is within a look's patience."""
         if not self.declared.servers:
             return []
         # As above; MCP brings a second of imports.
-        from tools.foreign.server import Server  # noqa: PLC0415
+        from tools.external.mcp_server import McpServer  # noqa: PLC0415
 
         with self._loading:
             if self._servers is None:
-                taken = frozenset({*TOOLS, *self.declared.functions})
+                taken = frozenset({*BUILT_IN_TOOLS, *self.declared.functions})
                 declared = self.declared.servers.items()
-                self._servers = {name: Server(name, told, self._environ, taken) for name, told in declared}
+                self._servers = {name: McpServer(name, told, self._environ, taken) for name, told in declared}
             servers = list(self._servers.values())
-        concurrent.futures.wait([server.begin() for server in servers], PATIENCE)
+        concurrent.futures.wait([server.begin() for server in servers], SERVER_START_TIMEOUT_SECONDS)
         return servers
 
 
-def _without_ours(declared: Declared) -> Declared:
+def _without_built_in_names(declared: ExternalToolsConfig) -> ExternalToolsConfig:
     """What is declared, without functions that have the name of one of our tools."""
     clashes = {
         name: f"The function {name} ({told.place}) has the name of one of Showhow's own tools; choose another one."
         for name, told in declared.functions.items()
-        if name in TOOLS
+        if name in BUILT_IN_TOOLS
     }
     functions = {name: told for name, told in declared.functions.items() if name not in clashes}
     return replace(declared, functions=functions, refused={**declared.refused, **clashes})
 
 
-OURS = Registry()
-tool = OURS.tool
-offered = OURS.offered
+BUILT_IN_REGISTRY = ToolRegistry()
+get_tool = BUILT_IN_REGISTRY.tool
+available_tools = BUILT_IN_REGISTRY.offered

@@ -3,14 +3,14 @@
 import re
 from typing import Annotated, Any
 
-from tools.arguments import graph_of
-from tools.tool import Context, Observation
-from tools.tool_error import ToolError
+from tools.arguments import require_graph
+from tools.errors import ToolError
+from tools.tool import Observation, ToolContext
 from worlds.source import Cell, GraphSource, Table
 
-MOST_SHOWN = 20
-MOST_LABELLED = 500
-_LONGEST_CELL = 200
+MAX_ROWS_SHOWN = 20
+MAX_LABEL_LOOKUPS = 500
+_MAX_CELL_CHARACTERS = 200
 _DATE = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(T00:00:00(?:\.0+)?Z?)?(?:Z)?")
 _MONTHS = [
     "January",
@@ -28,31 +28,31 @@ _MONTHS = [
 ]
 
 
-def run_query(context: Context, sparql: Annotated[str, "a SELECT or ASK query in SPARQL"]) -> Observation:
+def run_query(context: ToolContext, sparql: Annotated[str, "a SELECT or ASK query in SPARQL"]) -> Observation:
     """Run a SPARQL query over the graph; wd:, wdt:, rdfs: and other usual prefixes need no declaration."""
-    graph = graph_of(context.world, "runQuery")
+    graph = require_graph(context.world, "runQuery")
     if not sparql.strip():
         raise ToolError("runQuery needs a SPARQL query; generateQuery writes one from a question and entity ids.")
     table = graph.query(sparql)
-    rows = _rows(table, _labels(graph, table))
+    rows = _rows_to_json(table, _fetch_labels(graph, table))
     data = {"columns": list(table.columns), "rows": rows, "boolean": table.boolean, "truncated": table.truncated}
     if table.boolean is not None:
         return Observation("Yes" if table.boolean else "No", data)
-    return Observation(_shown(list(table.columns), rows, truncated=table.truncated), data)
+    return Observation(_format_table(list(table.columns), rows, truncated=table.truncated), data)
 
 
-def _labels(graph: GraphSource, table: Table) -> dict[str, str]:
+def _fetch_labels(graph: GraphSource, table: Table) -> dict[str, str]:
     """The labels of the entities among the cells, by one look-up."""
     ids = dict.fromkeys(cell.value for row in table.rows for cell in row if cell and cell.kind == "entity")
-    wanted = list(ids)[:MOST_LABELLED]
+    wanted = list(ids)[:MAX_LABEL_LOOKUPS]
     return {entity.id: entity.label for entity in graph.entities(wanted)} if wanted else {}
 
 
-def _rows(table: Table, labels: dict[str, str]) -> list[list[dict[str, Any] | None]]:
-    return [[_listed(cell, labels) if cell else None for cell in row] for row in table.rows]
+def _rows_to_json(table: Table, labels: dict[str, str]) -> list[list[dict[str, Any] | None]]:
+    return [[_cell_to_json(cell, labels) if cell else None for cell in row] for row in table.rows]
 
 
-def _listed(cell: Cell, labels: dict[str, str]) -> dict[str, Any]:
+def _cell_to_json(cell: Cell, labels: dict[str, str]) -> dict[str, Any]:
     listed: dict[str, Any] = {"kind": cell.kind, "value": cell.value}
     if cell.kind == "entity" and cell.value in labels:
         listed["label"] = labels[cell.value]
@@ -61,11 +61,11 @@ def _listed(cell: Cell, labels: dict[str, str]) -> dict[str, Any]:
     return listed
 
 
-def _shown(columns: list[str], rows: list[list[dict[str, Any] | None]], *, truncated: bool) -> str:
+def _format_table(columns: list[str], rows: list[list[dict[str, Any] | None]], *, truncated: bool) -> str:
     if not rows:
         return "The query matches nothing: no rows."
-    lines = [" | ".join(columns), *(" | ".join(map(_cell, row)) for row in rows[:MOST_SHOWN])]
-    left = len(rows) - MOST_SHOWN
+    lines = [" | ".join(columns), *(" | ".join(map(_format_cell, row)) for row in rows[:MAX_ROWS_SHOWN])]
+    left = len(rows) - MAX_ROWS_SHOWN
     if left > 0:
         lines.append(f"... {left} more row{'s' if left > 1 else ''}")
     if truncated:
@@ -73,20 +73,20 @@ def _shown(columns: list[str], rows: list[list[dict[str, Any] | None]], *, trunc
     return "\n".join(lines)
 
 
-def _cell(listed: dict[str, Any] | None) -> str:
+def _format_cell(listed: dict[str, Any] | None) -> str:
     if listed is None:
         return "-"
     if listed["kind"] == "entity":
         return f"{listed['label']} ({listed['value']})" if "label" in listed else str(listed["value"])
-    text = readable(listed["value"], listed.get("datatype"))
+    text = format_value(listed["value"], listed.get("datatype"))
     return (
         text
-        if len(text) <= _LONGEST_CELL
-        else f"{text[:_LONGEST_CELL]} ... {len(text) - _LONGEST_CELL} more characters"
+        if len(text) <= _MAX_CELL_CHARACTERS
+        else f"{text[:_MAX_CELL_CHARACTERS]} ... {len(text) - _MAX_CELL_CHARACTERS} more characters"
     )
 
 
-def readable(value: str, datatype: str | None) -> str:
+def format_value(value: str, datatype: str | None) -> str:
     """A date as people write it; anything else, and years before the common era, as it stands.
 
     Wikidata writes a date known to the year only as midnight of its first day, so such a one names the year first.

@@ -16,26 +16,27 @@ from typing import Any, Protocol, get_args, get_type_hints
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from tools.chat import Chat
-from tools.limits import Limits
-from tools.parameter import Parameter, parameters_of
-from tools.tool_error import ToolError
-from tools.usage import Usage
+from llm.client import ChatClient
+from llm.errors import ChatError
+from llm.usage import Usage
+from tools.errors import ToolError
+from tools.external.limits import ToolLimits
+from tools.parameter import Parameter, parse_parameters
 from worlds.source import SourceError, World
 
 
-class Encode(Protocol):
+class EncodeFunction(Protocol):
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """One row of unit length a text: float32, shape (len(texts), dimensions)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ToolContext:
     """What a tool works with: the world, for meaning an encoder of texts and, where one is set up, a language model."""
 
     world: World
-    encode: Encode
-    chat: Chat | None = None
+    encode: EncodeFunction
+    chat: ChatClient | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolResult:
     """How a call went: an observation or an error, and the seconds it took."""
 
     observation: Observation | None
@@ -57,8 +58,8 @@ class Outcome:
     """What the tool's own calls of the language model took, failed ones too; None where there was none."""
 
 
-_LONGEST_ERROR = 500
-Work = Callable[[Context, Mapping[str, Any]], Observation]
+_MAX_ERROR_CHARACTERS = 500
+ToolFunction = Callable[[ToolContext, Mapping[str, Any]], Observation]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +72,12 @@ class Tool:
     description: str
     schema: dict[str, Any]
     """The arguments as JSON Schema."""
-    work: Work
+    work: ToolFunction
     parameters: tuple[Parameter, ...]
     """The arguments in order, without the context."""
     web: bool = False
     """Whether it is offered only where the world has web pages."""
-    limits: Limits | None = None
+    limits: ToolLimits | None = None
     """What a call of somebody else's tool is held to; ours are held by the sources of the world."""
     place: str | None = None
     """Where somebody else's tool comes from, in words."""
@@ -84,13 +85,13 @@ class Tool:
     @classmethod
     def ours(cls, name: str, title: str, function: Callable[..., Observation], *, web: bool = False) -> "Tool":
         """A function whose signature and docstring are the tool's schema; its first parameter is the context."""
-        checked = _checked(name, function)
-        schema = _untitled(checked.model_json_schema())
-        parameters = tuple(replace(p, item="id") if p.kind == "list" else p for p in parameters_of(schema))
-        work = partial(_run_checked, name, function, checked)
+        checked = _arguments_model(name, function)
+        schema = _without_titles(checked.model_json_schema())
+        parameters = tuple(replace(p, item="id") if p.kind == "list" else p for p in parse_parameters(schema))
+        work = partial(_run_validated, name, function, checked)
         return cls(name, title, inspect.cleandoc(function.__doc__ or ""), schema, work, parameters, web)
 
-    def call(self, context: Context, arguments: Mapping[str, Any]) -> Outcome:
+    def call(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolResult:
         """Run the tool; a wrong argument, a tool's error and a source's error become the outcome's error.
 
         So does whatever somebody else's tool fails with, and that it takes longer than its limit.
@@ -101,20 +102,20 @@ class Tool:
         try:
             work = partial(self.work, replace(context, chat=chat), arguments)
             observation = self.limits.hold(self.name, work) if self.limits else work()
-        except (ToolError, SourceError) as failed:
-            error = _one_line(str(failed))
+        except (ToolError, ChatError, SourceError) as failed:
+            error = _to_single_line(str(failed))
         usage = chat.used if chat and chat.used.calls else None
-        return Outcome(observation, error, time.perf_counter() - started, usage)
+        return ToolResult(observation, error, time.perf_counter() - started, usage)
 
 
-def _one_line(error: str) -> str:
+def _to_single_line(error: str) -> str:
     """The sentence without what no line can hold, and without the middle of what is quoted in it at length."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in error).split())
-    half = _LONGEST_ERROR // 2
-    return line if len(line) <= _LONGEST_ERROR else f"{line[:half]} ... {line[-half:]}"
+    half = _MAX_ERROR_CHARACTERS // 2
+    return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
 
 
-def _checked(name: str, function: Callable[..., Observation]) -> type[BaseModel]:
+def _arguments_model(name: str, function: Callable[..., Observation]) -> type[BaseModel]:
     """The function's arguments as a pydantic model, which refuses unknown names."""
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
@@ -124,27 +125,27 @@ def _checked(name: str, function: Callable[..., Observation]) -> type[BaseModel]
     return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without the second name that pydantic gives to everything."""
     properties = {name: {k: v for k, v in told.items() if k != "title"} for name, told in schema["properties"].items()}
     return {k: v for k, v in schema.items() if k != "title"} | {"properties": properties}
 
 
-def _run_checked(
+def _run_validated(
     name: str,
     function: Callable[..., Observation],
     checked: type[BaseModel],
-    context: Context,
+    context: ToolContext,
     arguments: Mapping[str, Any],
 ) -> Observation:
     try:
         given = checked.model_validate(dict(arguments))
     except ValidationError as wrong:
-        raise ToolError(explain(name, wrong, checked.model_fields)) from wrong
+        raise ToolError(describe_argument_errors(name, wrong, checked.model_fields)) from wrong
     return function(context, **{argument: getattr(given, argument) for argument in checked.model_fields})
 
 
-def explain(name: str, wrong: ValidationError, known: Iterable[str]) -> str:
+def describe_argument_errors(name: str, wrong: ValidationError, known: Iterable[str]) -> str:
     """What is wrong with the arguments of a call, and which ones the tool takes."""
     places = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in wrong.errors())
     return f"{name} cannot run: {places}. It takes {', '.join(known)}."

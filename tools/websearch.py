@@ -2,30 +2,32 @@
 
 from typing import Annotated
 
-from tools.arguments import web_of
-from tools.tool import Context, Observation
-from worlds.source import PageHit
+from tools.arguments import require_web
+from tools.tool import Observation, ToolContext
+from worlds.source import WebHit
 
-MOST_PAGES = 5
+MAX_PAGES = 5
 
 
-def websearch(context: Context, query: Annotated[str, "words or a question to search for"]) -> Observation:
+def websearch(context: ToolContext, query: Annotated[str, "words or a question to search for"]) -> Observation:
     """Search the web pages; returns titles with date, address and a snippet, best first. `read` takes the address.
 
     What a page says may be out of date or about somebody else of the same name.
     """
-    hits = web_of(context.world, "websearch").search(query, MOST_PAGES)
+    hits = require_web(context.world, "websearch").search(query, MAX_PAGES)
     pages = [
         {"title": h.title, "address": h.address, "date": h.date, "snippet": h.snippet, "relaxed": h.relaxed}
         for h in hits
     ]
     if not pages:
         return Observation("No page matches. Try fewer or other words, or only a name.", {"pages": pages})
-    lines = [f"{place}. {hit.title}{_dated(hit)} <{hit.address}>: {hit.snippet}" for place, hit in enumerate(hits, 1)]
+    lines = [
+        f"{place}. {hit.title}{_format_date(hit)} <{hit.address}>: {hit.snippet}" for place, hit in enumerate(hits, 1)
+    ]
     if all(hit.relaxed for hit in hits):
         lines.insert(0, "No page has all the words; these have some of them.")
     return Observation("\n".join(lines), {"pages": pages})
 
 
-def _dated(hit: PageHit) -> str:
+def _format_date(hit: WebHit) -> str:
     return f" ({hit.date})" if hit.date else ""

@@ -1,6 +1,10 @@
-"""Building a world's folder: in a temporary one beside it, renamed when it is whole."""
+"""Building a world's folder: in a temporary one beside it, renamed when it is whole.
+
+Writing the flat tables that world.toml is made of; reading is the standard library's.
+"""
 
 import errno
+import json
 import os
 import shutil
 import tempfile
@@ -11,20 +15,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from worlds.fingerprint import Fingerprint
-from worlds.folder import ABOUT, TEXT, WorldError, WorldExists, world_folder
-from worlds.graph_index import GraphWriter
+from worlds.embedded.graph import Fingerprint, GraphWriter
+from worlds.embedded.text import TextWriter
+from worlds.folder import TEXT_FOLDER, WORLD_FILE, WorldError, WorldExists, world_folder
 from worlds.source import Article
-from worlds.text import TextWriter
-from worlds.toml import dump
 
-_PARTIAL = ".building-"
-_FORMER = "-former-"
-_TAKEN = "There is a world {!r} already; choose another name, or replace it with --replace."
+
+def dump_toml(table: Mapping[str, Any]) -> str:
+    """The table as TOML: texts, numbers, truth values and lists of them; what is None is left out."""
+    return "".join(f"{key} = {_format_value(value)}\n" for key, value in table.items() if value is not None)
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for the delete character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_format_value(each) for each in value)}]"
+    raise TypeError(f"a {type(value).__name__} has no place in world.toml")
+
+
+_BUILD_PREFIX = ".building-"
+_REPLACED_INFIX = "-former-"
+_NAME_TAKEN_MESSAGE = "There is a world {!r} already; choose another name, or replace it with --replace."
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class WorldContents:
     """What a world is built from; `about` goes into world.toml as it is."""
 
     articles: Iterable[Article] | None = None
@@ -34,25 +55,25 @@ class Sources:
     """What else lies in the folder: what writes it, by its name."""
 
 
-def build_world(worlds: Path, name: str, sources: Sources, *, replace: bool = False) -> dict[str, Any]:
+def build_world(worlds: Path, name: str, sources: WorldContents, *, replace: bool = False) -> dict[str, Any]:
     """Build the world and give what its world.toml says; a failure or a kill leaves no half world behind."""
-    with new_world(worlds, name, replace=replace) as folder:
-        return _write(folder, name, sources)
+    with create_world_folder(worlds, name, replace=replace) as folder:
+        return _write_world(folder, name, sources)
 
 
 @contextmanager
-def new_world(worlds: Path, name: str, *, replace: bool = False) -> Iterator[Path]:
+def create_world_folder(worlds: Path, name: str, *, replace: bool = False) -> Iterator[Path]:
     """A folder to fill, which is the world of that name from the end of the block on, and gone if the block fails."""
     target = world_folder(worlds, name)
     if target.exists() and not replace:
-        raise WorldExists(_TAKEN.format(name))
+        raise WorldExists(_NAME_TAKEN_MESSAGE.format(name))
     try:
         worlds.mkdir(parents=True, exist_ok=True)
-        _sweep(worlds)
-        partial = Path(tempfile.mkdtemp(prefix=f"{_PARTIAL}{os.getpid()}-", dir=worlds))
+        _remove_stale_builds(worlds)
+        partial = Path(tempfile.mkdtemp(prefix=f"{_BUILD_PREFIX}{os.getpid()}-", dir=worlds))
         try:
             yield partial
-            _put_in_place(partial, target, replace=replace)
+            _publish_folder(partial, target, replace=replace)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -62,7 +83,7 @@ def new_world(worlds: Path, name: str, *, replace: bool = False) -> Iterator[Pat
         ) from failed
 
 
-def _write(folder: Path, name: str, sources: Sources) -> dict[str, Any]:
+def _write_world(folder: Path, name: str, sources: WorldContents) -> dict[str, Any]:
     fingerprint = Fingerprint()
     titles: list[tuple[str, str]] = []
     count = _write_articles(folder, sources.articles, titles, fingerprint) if sources.articles is not None else 0
@@ -84,7 +105,7 @@ def _write(folder: Path, name: str, sources: Sources) -> dict[str, Any]:
     if not count and not about["triples"]:
         raise WorldError("The world would be empty: there is no article and no triple in what was given.")
     about |= {"hash": fingerprint.digest(), "built": datetime.now(UTC).isoformat(timespec="seconds")}
-    (folder / ABOUT).write_text(dump(about), encoding="utf-8")
+    (folder / WORLD_FILE).write_text(dump_toml(about), encoding="utf-8")
     return about
 
 
@@ -92,7 +113,7 @@ def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tupl
     """Index the articles; one that is given twice counts once, two texts under one title are two articles."""
     known: set[int] = set()
     # Closed also when a file is malformed: its threads must not write into a folder that is being removed.
-    with closing(TextWriter(folder / TEXT)) as writer:
+    with closing(TextWriter(folder / TEXT_FOLDER)) as writer:
         for article in articles:
             identity = hash((article.title, article.sentences, article.entity))
             if identity in known:
@@ -105,13 +126,13 @@ def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tupl
     return len(known)
 
 
-def _put_in_place(partial: Path, target: Path, *, replace: bool) -> None:
+def _publish_folder(partial: Path, target: Path, *, replace: bool) -> None:
     for path in partial.rglob("*"):
         if path.is_file():
-            _sync(path)
+            _fsync_path(path)
     former = None
     if replace and target.exists():
-        former = partial.with_name(f"{partial.name}{_FORMER}{target.name}")
+        former = partial.with_name(f"{partial.name}{_REPLACED_INFIX}{target.name}")
         target.rename(former)
     try:
         partial.rename(target)
@@ -119,13 +140,13 @@ def _put_in_place(partial: Path, target: Path, *, replace: bool) -> None:
         if failed.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         # Somebody else built a world of that name meanwhile.
-        raise WorldExists(_TAKEN.format(target.name)) from failed
-    _sync(target.parent)
+        raise WorldExists(_NAME_TAKEN_MESSAGE.format(target.name)) from failed
+    _fsync_path(target.parent)
     if former is not None:
         shutil.rmtree(former)
 
 
-def _sync(path: Path) -> None:
+def _fsync_path(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -133,18 +154,18 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _sweep(worlds: Path) -> None:
+def _remove_stale_builds(worlds: Path) -> None:
     """Remove what builds that were killed have left; a world that was set aside and not yet replaced comes back."""
-    for partial in worlds.glob(f"{_PARTIAL}*"):
-        owner = partial.name.removeprefix(_PARTIAL).split("-")[0]
-        if owner.isdecimal() and not _alive(int(owner)):
-            _, _, name = partial.name.partition(_FORMER)
+    for partial in worlds.glob(f"{_BUILD_PREFIX}*"):
+        owner = partial.name.removeprefix(_BUILD_PREFIX).split("-")[0]
+        if owner.isdecimal() and not _is_process_alive(int(owner)):
+            _, _, name = partial.name.partition(_REPLACED_INFIX)
             if name and not (worlds / name).exists():
                 partial.rename(worlds / name)
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def _alive(process: int) -> bool:
+def _is_process_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

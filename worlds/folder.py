@@ -3,25 +3,25 @@
 import re
 from pathlib import Path
 
-ABOUT = "world.toml"
-TEXT = "text"
-WEB = "web"
-GRAPH = "graph"
-NAMES = "names"
-RELATIONS = "relations.json"
+WORLD_FILE = "world.toml"
+TEXT_FOLDER = "text"
+WEB_FOLDER = "web"
+GRAPH_FOLDER = "graph"
+NAMES_FOLDER = "names"
+RELATIONS_FILE = "relations.json"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class WorldError(Exception):
     """A world cannot be opened, built or imported; the message says why and what to do."""
 
 
-class BadWorldName(WorldError):
+class InvalidWorldName(WorldError):
     """The name cannot be a folder's name on every system."""
 
 
-class UnknownWorld(WorldError):
+class WorldNotFound(WorldError):
     """There is no world of that name."""
 
 
@@ -31,15 +31,17 @@ class WorldExists(WorldError):
 
 def world_folder(worlds: Path, name: str) -> Path:
     """Where the world of that name lies or would lie; BadWorldName for a name with anything but plain characters."""
-    if not _NAME.fullmatch(name):
-        raise BadWorldName(
+    if not _NAME_PATTERN.fullmatch(name):
+        raise InvalidWorldName(
             f"{name!r} cannot name a world: use up to 64 letters, digits, - and _, beginning with a letter or digit."
         )
     return worlds / name
 
 
-def world_names(worlds: Path) -> list[str]:
+def list_world_names(worlds: Path) -> list[str]:
     """The names of the complete worlds of that folder, sorted."""
     if not worlds.is_dir():
         return []
-    return sorted(path.parent.name for path in worlds.glob(f"*/{ABOUT}") if _NAME.fullmatch(path.parent.name))
+    return sorted(
+        path.parent.name for path in worlds.glob(f"*/{WORLD_FILE}") if _NAME_PATTERN.fullmatch(path.parent.name)
+    )

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from worlds import terms
 from worlds.source import Cell, Entity, GraphSource, NotFound, Relation
 
-MOST = 6
+MAX_VALUES = 6
 """Values shown of one relation; a country has as many residents as it has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class BranchValue:
     """One end of a relation; `entity` is its id where it is one."""
 
     label: str
@@ -25,7 +25,7 @@ class Branch:
 
     relation: Relation
     outgoing: bool
-    values: tuple[Value, ...]
+    values: tuple[BranchValue, ...]
     more: bool
 
 
@@ -37,7 +37,7 @@ class Neighbourhood:
     branches: tuple[Branch, ...]
 
 
-def neighbourhood(graph: GraphSource, entity: str, most: int = MOST) -> Neighbourhood:
+def load_neighbourhood(graph: GraphSource, entity: str, most: int = MAX_VALUES) -> Neighbourhood:
     """The neighbourhood of the entity of that id; NotFound when the graph does not know it."""
     known = graph.entities([entity])
     if not known:
@@ -47,16 +47,16 @@ def neighbourhood(graph: GraphSource, entity: str, most: int = MOST) -> Neighbou
     ways += [(relation, False) for relation in relations.incoming]
     if not ways:
         return Neighbourhood(known[0], ())
-    table = graph.query(_query(entity, ways, most + 1))
+    table = graph.query(_build_query(entity, ways, most + 1))
     cells: dict[int, list[Cell]] = {}
     for way, value in table.rows:
         if way is not None and value is not None:
             cells.setdefault(int(way.value), []).append(value)
-    labels = _labels(graph, [cell for group in cells.values() for cell in group[:most]])
-    return Neighbourhood(known[0], tuple(_branches(ways, cells, labels, most)))
+    labels = _load_labels(graph, [cell for group in cells.values() for cell in group[:most]])
+    return Neighbourhood(known[0], tuple(_build_branches(ways, cells, labels, most)))
 
 
-def _branches(
+def _build_branches(
     ways: list[tuple[Relation, bool]], cells: dict[int, list[Cell]], labels: dict[str, str], most: int
 ) -> Iterator[Branch]:
     seen: set[tuple[str, str]] = set()
@@ -65,26 +65,26 @@ def _branches(
         found = [cell for cell in cells.get(place, []) if outgoing or (relation.id, cell.value) not in seen]
         seen |= {(relation.id, cell.value) for cell in found}
         if found:
-            values = tuple(sorted((_value(cell, labels) for cell in found[:most]), key=lambda value: value.label))
+            values = tuple(sorted((_build_value(cell, labels) for cell in found[:most]), key=lambda value: value.label))
             yield Branch(relation, outgoing, values, more=len(cells[place]) > most)
 
 
-def _query(entity: str, ways: list[tuple[Relation, bool]], limit: int) -> str:
-    node = terms.node_of(entity)
+def _build_query(entity: str, ways: list[tuple[Relation, bool]], limit: int) -> str:
+    node = terms.format_node(entity)
     asked = []
     for place, (relation, outgoing) in enumerate(ways):
-        predicate = terms.path_of(relation.id)
+        predicate = terms.format_predicate(relation.id)
         pattern = f"{node} {predicate} ?value" if outgoing else f"?value {predicate} {node}"
         asked.append(f"{{ SELECT ({place} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
     return f"SELECT ?way ?value WHERE {{ {' UNION '.join(asked)} }}"
 
 
-def _labels(graph: GraphSource, cells: list[Cell]) -> dict[str, str]:
+def _load_labels(graph: GraphSource, cells: list[Cell]) -> dict[str, str]:
     ids = list(dict.fromkeys(cell.value for cell in cells if cell.kind in ("entity", "iri")))
     return {entity.id: entity.label for entity in graph.entities(ids)} if ids else {}
 
 
-def _value(cell: Cell, labels: dict[str, str]) -> Value:
+def _build_value(cell: Cell, labels: dict[str, str]) -> BranchValue:
     if cell.value in labels:
-        return Value(labels[cell.value], cell.value)
-    return Value(cell.value, cell.value if cell.kind == "entity" else None, cell.datatype)
+        return BranchValue(labels[cell.value], cell.value)
+    return BranchValue(cell.value, cell.value if cell.kind == "entity" else None, cell.datatype)

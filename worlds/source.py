@@ -35,7 +35,7 @@ class NotFound(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """One search result; `relaxed` when not every word of the query was found in it."""
 
     title: str
@@ -47,10 +47,10 @@ class Hit:
     """What it is about in a few words, where the source tells that."""
 
 
-class Ambiguous(NotFound):
+class AmbiguousTitle(NotFound):
     """Several things are called so; the message lists them."""
 
-    def __init__(self, title: str, choices: Sequence[Hit]) -> None:
+    def __init__(self, title: str, choices: Sequence[SearchHit]) -> None:
         told = "; ".join(f"{hit.title} ({hit.description})" if hit.description else hit.title for hit in choices)
         super().__init__(f"{title!r} may mean several things; name the one that is meant: {told}.")
         self.title = title
@@ -78,7 +78,7 @@ class Article:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A page of the web in its sentences."""
 
     address: str
@@ -94,7 +94,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class PageHit:
+class WebHit:
     """One page that a search found; `relaxed` when not every word of the query was found in it."""
 
     title: str
@@ -158,7 +158,7 @@ class Relations:
 
 
 class TextSource(Protocol):
-    def search(self, query: str, k: int) -> list[Hit]:
+    def search(self, query: str, k: int) -> list[SearchHit]:
         """The k best articles for what a user typed, be it a name or a whole question; [] when none fits."""
 
     def article(self, title: str) -> Article:
@@ -186,10 +186,10 @@ class GraphSource(Protocol):
 
 
 class WebSource(Protocol):
-    def search(self, query: str, k: int) -> list[PageHit]:
+    def search(self, query: str, k: int) -> list[WebHit]:
         """The k best pages for the query; [] when none fits."""
 
-    def fetch(self, address: str) -> Page:
+    def fetch(self, address: str) -> WebPage:
         """The page at that address; NotFound when there is none."""
 
 

@@ -3,17 +3,17 @@
 import re
 from urllib.parse import quote, unquote
 
-ENTITY = "http://www.wikidata.org/entity/"
-DIRECT = "http://www.wikidata.org/prop/direct/"
+ENTITY_NAMESPACE = "http://www.wikidata.org/entity/"
+DIRECT_NAMESPACE = "http://www.wikidata.org/prop/direct/"
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 SKOS_ALT_LABEL = "http://www.w3.org/2004/02/skos/core#altLabel"
 SCHEMA_DESCRIPTION = "http://schema.org/description"
 SCHEMA_ABOUT = "http://schema.org/about"
-ARTICLE = "https://en.wikipedia.org/wiki/"
+ARTICLE_NAMESPACE = "https://en.wikipedia.org/wiki/"
 
 PREFIXES = {
-    "wd": ENTITY,
-    "wdt": DIRECT,
+    "wd": ENTITY_NAMESPACE,
+    "wdt": DIRECT_NAMESPACE,
     "p": "http://www.wikidata.org/prop/",
     "ps": "http://www.wikidata.org/prop/statement/",
     "psv": "http://www.wikidata.org/prop/statement/value/",
@@ -33,7 +33,7 @@ PREFIXES = {
     "foaf": "http://xmlns.com/foaf/0.1/",
     "prov": "http://www.w3.org/ns/prov#",
 }
-NOT_RELATIONS = {
+NAMING_PREDICATES = {
     RDFS_LABEL,
     SKOS_ALT_LABEL,
     SCHEMA_DESCRIPTION,
@@ -46,71 +46,81 @@ NOT_RELATIONS = {
 }
 """Predicates that say what things are called, and nothing about them."""
 
-_DATES = {"dateTime", "date", "gYear", "gYearMonth"}
-_NUMBERS = {"integer", "decimal", "double", "float", "int", "long", "nonNegativeInteger", "positiveInteger", "short"}
-_SHORT = re.compile(r"[QPL][1-9][0-9]*")
-_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]+")
+_DATE_TYPES = {"dateTime", "date", "gYear", "gYearMonth"}
+_NUMBER_TYPES = {
+    "integer",
+    "decimal",
+    "double",
+    "float",
+    "int",
+    "long",
+    "nonNegativeInteger",
+    "positiveInteger",
+    "short",
+}
+_SHORT_ID_PATTERN = re.compile(r"[QPL][1-9][0-9]*")
+_IRI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]+")
 _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\s]+")
 
 
-def id_of(iri: str) -> str:
+def shorten_iri(iri: str) -> str:
     """The short id of an IRI in Wikidata's name spaces (items, and properties by either IRI), else the IRI itself."""
-    for space in (ENTITY, DIRECT):
-        if iri.startswith(space) and _SHORT.fullmatch(iri, len(space)):
+    for space in (ENTITY_NAMESPACE, DIRECT_NAMESPACE):
+        if iri.startswith(space) and _SHORT_ID_PATTERN.fullmatch(iri, len(space)):
             return iri[len(space) :]
     return iri
 
 
-def iri_of(entity: str) -> str | None:
+def expand_id(entity: str) -> str | None:
     """The IRI of an id as a subject or object (wd: for short ones); None for what is neither an id nor an IRI."""
-    if _SHORT.fullmatch(entity):
-        return ENTITY + entity
-    return entity if _IRI.fullmatch(entity) else None
+    if _SHORT_ID_PATTERN.fullmatch(entity):
+        return ENTITY_NAMESPACE + entity
+    return entity if _IRI_PATTERN.fullmatch(entity) else None
 
 
-def predicate_of(relation: str) -> str | None:
+def expand_predicate(relation: str) -> str | None:
     """The IRI that a relation's id has as a predicate (wdt: for short ones); None for what is no id."""
-    return DIRECT + relation if _SHORT.fullmatch(relation) else iri_of(relation)
+    return DIRECT_NAMESPACE + relation if _SHORT_ID_PATTERN.fullmatch(relation) else expand_id(relation)
 
 
-def node_of(entity: str) -> str | None:
+def format_node(entity: str) -> str | None:
     """An id as a query writes it, wd:Q42 or <IRI>, which each graph reads in its own name spaces; None for no id."""
-    iri = iri_of(entity)
-    return f"wd:{entity}" if _SHORT.fullmatch(entity) else f"<{iri}>" if iri else None
+    iri = expand_id(entity)
+    return f"wd:{entity}" if _SHORT_ID_PATTERN.fullmatch(entity) else f"<{iri}>" if iri else None
 
 
-def path_of(relation: str) -> str | None:
+def format_predicate(relation: str) -> str | None:
     """A relation's id as a query writes it, wdt:P57 or <IRI>; None for what is no id."""
-    return f"wdt:{relation}" if _SHORT.fullmatch(relation) else node_of(relation)
+    return f"wdt:{relation}" if _SHORT_ID_PATTERN.fullmatch(relation) else format_node(relation)
 
 
 def is_entity(iri: str) -> bool:
     """Whether the IRI is an item's or a property's of Wikidata."""
-    return id_of(iri) != iri
+    return shorten_iri(iri) != iri
 
 
-def local_label(iri: str) -> str:
+def label_from_iri(iri: str) -> str:
     """A label from the end of an IRI: http://x/placeOfBirth is "place of birth"."""
     if is_entity(iri):
-        return id_of(iri)
+        return shorten_iri(iri)
     name = unquote(re.split(r"[/#:]", iri.rstrip("/#"))[-1]) or iri
     words = [word for word in _WORD_BREAK.split(name) if word]
     cased = [word if word.isupper() and len(word) > 1 else word.lower() for word in words]
     return " ".join(cased) or name
 
 
-def title_of_page(iri: str) -> str | None:
+def title_from_page_iri(iri: str) -> str | None:
     """The article's title that the IRI of a wiki page ends with; None for another IRI."""
     _, found, name = iri.partition("/wiki/")
     return unquote(name).replace("_", " ") if found and name else None
 
 
-def page_of_title(title: str) -> str:
+def page_iri_from_title(title: str) -> str:
     """The IRI of the English article of that title, as sitelinks write it."""
-    return ARTICLE + quote(title.replace(" ", "_"), safe="/:@!$&'()*,;=~")
+    return ARTICLE_NAMESPACE + quote(title.replace(" ", "_"), safe="/:@!$&'()*,;=~")
 
 
-def value_kind(datatype: str) -> str:
+def classify_datatype(datatype: str) -> str:
     """What literals of a datatype are to a reader: date, number or text."""
     name = re.split(r"[#/]", datatype)[-1]
-    return "date" if name in _DATES else "number" if name in _NUMBERS else "text"
+    return "date" if name in _DATE_TYPES else "number" if name in _NUMBER_TYPES else "text"

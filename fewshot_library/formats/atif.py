@@ -1,54 +1,154 @@
-"""ATIF v1.7, one trajectory a line: what it has no field for stands under `extra.showhow`, so that nothing is lost."""
+"""ATIF v1.7, one trajectory a line: what it has no field for stands under `extra.showhow`, so that nothing is lost.
+
+ATIF trajectories of other agents, as chats.
+"""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from db.models import Step
-from db.plain import BrokenNoun, to_plain
-from db.record import TraceRecord
-from fewshot_library.formats.atif_foreign import Trajectory, TrajectoryStep, chat_of_trajectory
-from fewshot_library.formats.chat import outcome
-from fewshot_library.formats.chat_record import record_from
-from fewshot_library.formats.documents import Malformed, Origin, documents_reader, shaped
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Format, Found
-from fewshot_library.formats.lines import as_lines
-from fewshot_library.formats.showhow import record_told, told_of
+from db.serialization import InvalidRecord, to_json_fields
+from db.trace_record import TraceRecord
+from fewshot_library.formats.chat import MessageToolCall, TraceMessage, step_outcome_text
+from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
+from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
+from fewshot_library.formats.documents import (
+    MalformedRecord,
+    RecordOrigin,
+    document_reader,
+    parse_utc_datetime,
+    validate_shape,
+)
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import ReadResult, TraceFormat
+from fewshot_library.formats.lines import json_lines_writer
+from fewshot_library.formats.showhow import record_from_json, record_to_json
+
+
+class AtifToolCall(ExtensibleModel):
+    """A call of a tool."""
+
+    tool_call_id: str
+    function_name: str
+    arguments: dict[str, Any]
+
+
+class AtifToolResult(ExtensibleModel):
+    """What came back, of a call where one is named."""
+
+    source_call_id: str | None = None
+    content: Any = None
+    extra: dict[str, Any] | None = None
+
+
+class AtifObservation(ExtensibleModel):
+    """What a step saw."""
+
+    results: list[AtifToolResult]
+
+
+class AtifStep(ExtensibleModel):
+    """One turn of one side."""
+
+    step_id: int
+    source: Literal["system", "user", "agent"]
+    message: Any
+    timestamp: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[AtifToolCall] | None = None
+    observation: AtifObservation | None = None
+    extra: dict[str, Any] | None = None
+
+
+class AtifTrajectory(ExtensibleModel):
+    """One trajectory; of what is not named here, all is remembered."""
+
+    schema_version: str
+    agent: dict[str, Any]
+    steps: list[AtifStep]
+    trajectory_id: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+def trajectory_to_chat(trajectory: AtifTrajectory) -> ChatTranscript:
+    """The trajectory as a chat, with what a chat does not tell beside it."""
+    messages = [message for step in trajectory.steps for message in _step_messages(step)]
+    agent = dict(trajectory.agent)
+    tools = agent.pop("tool_definitions", None)
+    rest = {"agent": agent, "trajectory_id": trajectory.trajectory_id, "extra": trajectory.extra}
+    chat = ChatTranscript(messages, tools if isinstance(tools, list) else [])
+    chat.rest = {name: value for name, value in rest.items() if value} | trajectory.rest
+    times = [message.at for message in messages if message.at is not None]
+    if times:
+        chat.started_at, chat.finished_at = min(times), max(times)
+    return chat
+
+
+def _step_messages(step: AtifStep) -> Iterator[TraceMessage]:
+    place = f"step {step.step_id}"
+    content = parse_content(step.message, place)
+    reasoning = "\n\n".join(part for part in (step.reasoning_content, content.reasoning) if part)
+    at = parse_utc_datetime(step.timestamp, place) if step.timestamp is not None else None
+    rest = (
+        step.rest
+        | content.rest
+        | extra_call_fields(step.tool_calls or [])
+        | ({"extra": step.extra} if step.extra else {})
+    )
+    calls = [MessageToolCall(call.tool_call_id, call.function_name, call.arguments) for call in step.tool_calls or []]
+    role = "assistant" if step.source == "agent" else step.source
+    yield TraceMessage(role, content.text, reasoning, calls, at=at, rest=rest)
+    for result in step.observation.results if step.observation else []:
+        yield _tool_message(result, place, calls, at)
+
+
+def _tool_message(result: AtifToolResult, place: str, calls: list[MessageToolCall], at: Any) -> TraceMessage:
+    extra = dict(result.extra or {})
+    rating = extra.get("rating")
+    # A rating of another scale is remembered, and no rating here.
+    sound = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
+    content = parse_content(result.content, f"{place}, its observation")
+    rest = result.rest | content.rest | ({"extra": extra} if extra else {})
+    call_id = result.source_call_id or (calls[0].id if len(calls) == 1 else None)
+    if call_id is None:
+        return TraceMessage("environment", content.text, at=at, rest=rest)
+    return TraceMessage("tool", content.text, call_id=call_id, at=at, rating=rating if sound else None, rest=rest)
+
 
 # The reader of the Agent Data Protocol takes this version and no other.
-VERSION = "ATIF-v1.7"
-OWN = "showhow"
+SCHEMA_VERSION = "ATIF-v1.7"
+EXTRA_KEY = "showhow"
 # What a step's native fields tell, or its place among the steps.
-NATIVE = ("trace_id", "position", "thought", "tool", "started_at")
+NATIVE_STEP_FIELDS = ("trace_id", "position", "thought", "tool", "started_at")
 
 
-def _tell(record: TraceRecord, export: Export) -> tuple[dict[str, Any], tuple[str, ...]]:
-    whole = told_of(record)
+def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], tuple[str, ...]]:
+    whole = record_to_json(record)
     del whole["steps"]
     trace, question = whole["trace"], whole["question"]
     steps: list[dict[str, Any]] = [{"source": "user", "message": question.pop("text")}]
-    steps += [_step(step, step.position <= (record.trace.parent_position or 0)) for step in record.steps]
+    steps += [_encode_step(step, step.position <= (record.trace.parent_position or 0)) for step in record.steps]
     answer, thought = trace.pop("final_answer"), trace.pop("final_thought")
     if answer is not None or thought is not None:
-        steps.append(_final(answer, thought))
+        steps.append(_encode_final_step(answer, thought))
     trajectory = {
-        "schema_version": VERSION,
+        "schema_version": SCHEMA_VERSION,
         "session_id": str(record.trace.run_id or record.trace.id),
         "trajectory_id": trace.pop("id"),
         "agent": {"name": record.trace.reasoner, "version": "1", "tool_definitions": export.definitions(record)},
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, start=1)],
         "final_metrics": {"total_steps": len(steps)},
-        "extra": {OWN: whole},
+        "extra": {EXTRA_KEY: whole},
     }
     return trajectory, ()
 
 
-def _step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - both arguments are told by their names
-    own = {name: value for name, value in to_plain(step).items() if name not in NATIVE}
+def _encode_step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - both arguments are told by their names
+    own = {name: value for name, value in to_json_fields(step).items() if name not in NATIVE_STEP_FIELDS}
     told: dict[str, Any] = {"timestamp": step.started_at.isoformat(), "source": "agent", "message": ""}
     if step.thought:
         told["reasoning_content"] = step.thought
-    result: dict[str, Any] = {"content": outcome(step)}
+    result: dict[str, Any] = {"content": step_outcome_text(step)}
     if step.tool is not None:
         call_id = f"call_{step.position}"
         call = {"tool_call_id": call_id, "function_name": step.tool, "arguments": own.pop("arguments")}
@@ -59,58 +159,62 @@ def _step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - both ar
     if step.observation is not None or step.error is not None:
         told["observation"] = {"results": [result]}
     # Whoever trains on a fork must not train on its parent's steps twice.
-    return told | ({"is_copied_context": True} if copied else {}) | {"extra": {OWN: own}}
+    return told | ({"is_copied_context": True} if copied else {}) | {"extra": {EXTRA_KEY: own}}
 
 
-def _final(answer: str | None, thought: str | None) -> dict[str, Any]:
+def _encode_final_step(answer: str | None, thought: str | None) -> dict[str, Any]:
     reasoning = {} if thought is None else {"reasoning_content": thought}
     marks = {"final": True, "answered": answer is not None}
-    return {"source": "agent", "message": answer or "", **reasoning, "extra": {OWN: marks}}
+    return {"source": "agent", "message": answer or "", **reasoning, "extra": {EXTRA_KEY: marks}}
 
 
-def _take(raw: Any, origin: Origin) -> Iterator[Found]:
-    trajectory = shaped(Trajectory, raw)
+def _decode_trajectory(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
+    trajectory = validate_shape(AtifTrajectory, raw)
     if not trajectory.schema_version.startswith("ATIF-v1."):
-        raise Malformed(f"schema_version is {trajectory.schema_version!r}, not one of ATIF-v1")
+        raise MalformedRecord(f"schema_version is {trajectory.schema_version!r}, not one of ATIF-v1")
     if [step.step_id for step in trajectory.steps] != list(range(1, len(trajectory.steps) + 1)):
-        raise Malformed("its steps are not numbered 1, 2, 3 ...")
-    whole = (trajectory.extra or {}).get(OWN)
+        raise MalformedRecord("its steps are not numbered 1, 2, 3 ...")
+    whole = (trajectory.extra or {}).get(EXTRA_KEY)
     if isinstance(whole, dict):
-        yield _own_record(trajectory, whole)
+        yield _decode_own_record(trajectory, whole)
     else:
-        yield from record_from(chat_of_trajectory(trajectory), origin)
+        yield from chat_to_records(trajectory_to_chat(trajectory), origin)
 
 
-def _own_record(trajectory: Trajectory, whole: dict[str, Any]) -> TraceRecord:
+def _decode_own_record(trajectory: AtifTrajectory, whole: dict[str, Any]) -> TraceRecord:
     """The trace that was written by Showhow; its native fields are followed."""
     question, trace = whole.get("question"), whole.get("trace")
     if not isinstance(question, dict) or not isinstance(trace, dict):
-        raise Malformed(f"extra.{OWN} has no question and no trace")
+        raise MalformedRecord(f"extra.{EXTRA_KEY} has no question and no trace")
     if not trajectory.steps or trajectory.steps[0].source != "user":
-        raise Malformed("its first step is no question of the user's")
-    question = {**question, "text": _text(trajectory.steps[0])}
+        raise MalformedRecord("its first step is no question of the user's")
+    question = {**question, "text": _step_text(trajectory.steps[0])}
     trace = {**trace, "id": trajectory.trajectory_id, "final_answer": None, "final_thought": None}
     middle = trajectory.steps[1:]
-    if middle and _own(middle[-1]).get("final") is True:
+    if middle and _own_fields(middle[-1]).get("final") is True:
         last = middle.pop()
-        answered = _text(last) or _own(last).get("answered") is not False
-        trace |= {"final_answer": _text(last) if answered else None, "final_thought": last.reasoning_content}
-    steps = [_own_step(step, position, trajectory.trajectory_id) for position, step in enumerate(middle, start=1)]
+        answered = _step_text(last) or _own_fields(last).get("answered") is not False
+        trace |= {"final_answer": _step_text(last) if answered else None, "final_thought": last.reasoning_content}
+    steps = [
+        _decode_own_step(step, position, trajectory.trajectory_id) for position, step in enumerate(middle, start=1)
+    ]
     try:
-        return record_told({**whole, "question": question, "trace": trace, "steps": steps})
-    except BrokenNoun as wrong:
-        raise Malformed(str(wrong)) from wrong
+        return record_from_json({**whole, "question": question, "trace": trace, "steps": steps})
+    except InvalidRecord as wrong:
+        raise MalformedRecord(str(wrong)) from wrong
 
 
-def _own_step(step: TrajectoryStep, position: int, trace_id: str | None) -> dict[str, Any]:
+def _decode_own_step(step: AtifStep, position: int, trace_id: str | None) -> dict[str, Any]:
     place = f"step {step.step_id}"
     calls, results = step.tool_calls or [], step.observation.results if step.observation else []
-    if step.source != "agent" or _text(step):
-        raise Malformed(f"{place} is no thought of the agent's alone, as all of Showhow's are")
+    if step.source != "agent" or _step_text(step):
+        raise MalformedRecord(f"{place} is no thought of the agent's alone, as all of Showhow's are")
     if len(calls) > 1 or len(results) > 1:
-        raise Malformed(f"{place} has several calls or results; in Showhow's each is a step")
-    own = _own(step)
-    told: dict[str, Any] = {"observation": _result(results[0].content, place)} if results else {"observation": None}
+        raise MalformedRecord(f"{place} has several calls or results; in Showhow's each is a step")
+    own = _own_fields(step)
+    told: dict[str, Any] = (
+        {"observation": _require_text(results[0].content, place)} if results else {"observation": None}
+    )
     if calls:
         told["arguments"] = calls[0].arguments
     return {
@@ -124,25 +228,25 @@ def _own_step(step: TrajectoryStep, position: int, trace_id: str | None) -> dict
     }
 
 
-def _own(step: TrajectoryStep) -> dict[str, Any]:
-    own = (step.extra or {}).get(OWN)
+def _own_fields(step: AtifStep) -> dict[str, Any]:
+    own = (step.extra or {}).get(EXTRA_KEY)
     return own if isinstance(own, dict) else {}
 
 
-def _text(step: TrajectoryStep) -> str:
-    return _result(step.message, f"step {step.step_id}")
+def _step_text(step: AtifStep) -> str:
+    return _require_text(step.message, f"step {step.step_id}")
 
 
-def _result(content: Any, place: str) -> str:
+def _require_text(content: Any, place: str) -> str:
     if not isinstance(content, str):
-        raise Malformed(f"{place} says something that is no text")
+        raise MalformedRecord(f"{place} says something that is no text")
     return content
 
 
-ATIF = Format(
+ATIF = TraceFormat(
     "atif",
     "trajectories in ATIF v1.7, nothing lost",
     lambda head: any(head.keys.get(at + "schema_version", "").startswith("ATIF-") for at in ("", "[].")),
-    documents_reader("atif", _take),
-    as_lines(_tell),
+    document_reader("atif", _decode_trajectory),
+    json_lines_writer(_encode_record),
 )

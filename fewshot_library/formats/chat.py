@@ -6,19 +6,19 @@ from datetime import datetime
 from typing import Any
 
 from db.models import Step
-from db.record import TraceRecord
+from db.trace_record import TraceRecord
 
 # What a chat keeps of a trace, for the formats that are chats.
-KEPT = {
+CHAT_FIELDS = {
     *("trace.final_answer", "trace.final_thought"),
     *("step.thought", "step.observation", "step.error"),
 }
-_ANSWER = "Final Answer: "
-ERROR = "that a step's error is one"
+_ANSWER_PREFIX = "Final Answer: "
+ERROR_LOSS = "that a step's error is one"
 
 
 @dataclass(slots=True)
-class Call:
+class MessageToolCall:
     """A tool's name with its arguments; the id ties the answer to it."""
 
     id: str
@@ -27,14 +27,14 @@ class Call:
 
 
 @dataclass(slots=True)
-class Message:
+class TraceMessage:
     """What one side says; `role` is system, user, assistant, tool, or environment for what came back of no call."""
 
     role: str
     content: str = ""
     reasoning: str = ""
     """What an assistant thought before it said this."""
-    calls: list[Call] = field(default_factory=list)
+    calls: list[MessageToolCall] = field(default_factory=list)
     call_id: str | None = None
     """The call that a tool's message answers."""
     name: str | None = None
@@ -49,63 +49,68 @@ class Message:
     @property
     def said(self) -> str:
         """What an assistant says where a format has no place of its own for its reasoning."""
-        return f"{self.reasoning}\n\n{_ANSWER}{self.content}" if self.reasoning else self.content
+        return f"{self.reasoning}\n\n{_ANSWER_PREFIX}{self.content}" if self.reasoning else self.content
 
 
-def parted(said: str) -> tuple[str, str]:
+def split_final_answer(said: str) -> tuple[str, str]:
     """The reasoning and the answer of a last message that was written as `said`."""
-    reasoning, found, answer = said.partition(f"\n\n{_ANSWER}")
+    reasoning, found, answer = said.partition(f"\n\n{_ANSWER_PREFIX}")
     return (reasoning, answer) if found else ("", said)
 
 
-def chat_of(record: TraceRecord) -> list[Message]:
+def trace_to_messages(record: TraceRecord) -> list[TraceMessage]:
     """The messages that tell the trace."""
-    messages = [Message("user", record.question.text)]
+    messages = [TraceMessage("user", record.question.text)]
     for step in record.steps:
-        messages += turn_of(step)
+        messages += step_to_messages(step)
     trace = record.trace
     if trace.final_answer is not None or trace.final_thought:
-        messages.append(Message("assistant", trace.final_answer or "", trace.final_thought or ""))
+        messages.append(TraceMessage("assistant", trace.final_answer or "", trace.final_thought or ""))
     return messages
 
 
-def turn_of(step: Step) -> list[Message]:
+def step_to_messages(step: Step) -> list[TraceMessage]:
     """The step's thought with its call, and what came back."""
-    said = Message("assistant", step.thought)
+    said = TraceMessage("assistant", step.thought)
     if step.tool is None:
         # Without a call, only a user can have said what came back.
-        back = [] if step.observation is None and step.error is None else [Message("user", outcome(step))]
+        back = (
+            [] if step.observation is None and step.error is None else [TraceMessage("user", step_outcome_text(step))]
+        )
         return [said, *back]
-    call = Call(f"call_{step.position}", step.tool, step.arguments)
+    call = MessageToolCall(f"call_{step.position}", step.tool, step.arguments)
     said.calls.append(call)
     failed = step.error is not None
-    return [said, Message("tool", outcome(step), call_id=call.id, name=step.tool, failed=failed, data=step.data)]
+    return [
+        said,
+        TraceMessage("tool", step_outcome_text(step), call_id=call.id, name=step.tool, failed=failed, data=step.data),
+    ]
 
 
-def outcome(step: Step) -> str:
+def step_outcome_text(step: Step) -> str:
     """What the step's author saw: the observation, or the error in its place."""
     return step.observation if step.observation is not None else step.error or ""
 
 
-def unclear(record: TraceRecord) -> list[str]:
+def list_ambiguities(record: TraceRecord) -> list[str]:
     """What a chat does not tell apart, beside what it has no place for."""
     lost: list[str] = []
     for step in record.steps:
         if step.error is not None and step.observation is not None:
             lost.append("a step's error beside its observation")
         elif step.error is not None:
-            lost.append(ERROR if step.tool is not None else "that the error of a step without a tool is one")
+            lost.append(ERROR_LOSS if step.tool is not None else "that the error of a step without a tool is one")
         elif step.tool is not None and step.observation is None:
             lost.append("that a step saw nothing")
-    last = chat_of(record)[-1]
+    last = trace_to_messages(record)[-1]
     if last.role == "assistant" and not last.calls:
         if not record.trace.final_answer:
             lost.append("that there is no answer")
-        elif parted(last.said) != (last.reasoning, last.content):
+        elif split_final_answer(last.said) != (last.reasoning, last.content):
             lost.append("where the final thought ends")
     return lost
 
 
-def in_json(value: Any) -> str:
+def to_json_text(value: Any) -> str:
     """The value as the text that most chat formats want."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

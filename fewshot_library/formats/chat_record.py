@@ -8,21 +8,21 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from db.models import Project, Question, Run, Step, Trace
-from db.record import TraceRecord
-from fewshot_library.formats.chat import Message, parted
-from fewshot_library.formats.documents import Malformed, Origin
-from fewshot_library.formats.format import Found, Remark
-from fewshot_library.formats.humaniq_record import KEYS, MOMENT
+from db.trace_record import TraceRecord
+from fewshot_library.formats.chat import TraceMessage, split_final_answer
+from fewshot_library.formats.documents import MalformedRecord, RecordOrigin
+from fewshot_library.formats.format import ReadResult, RecordRemark
+from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 
 # No world is known of a chat from elsewhere; a project needs a name for it all the same.
-WORLD = "unknown"
+UNKNOWN_WORLD = "unknown"
 
 
 @dataclass(slots=True)
-class Chat:
+class ChatTranscript:
     """A chat that was read, with whatever else its record told."""
 
-    messages: list[Message]
+    messages: list[TraceMessage]
     tools: list[dict[str, Any]] = field(default_factory=list)
     rest: dict[str, Any] = field(default_factory=dict)
     """What of the record has no place in a trace; it is remembered as it stands."""
@@ -37,18 +37,18 @@ class Chat:
     error: str | None = None
     """Why no answer came."""
     run: Run | None = None
-    started_at: datetime = MOMENT
+    started_at: datetime = DEFAULT_TIMESTAMP
     finished_at: datetime | None = None
     project: str | None = None
 
 
-def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
+def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[ReadResult]:
     """The trace that the chat tells, after remarks on what is odd about it; Malformed says why it tells none."""
-    before, asked, after = _opened(chat)
+    before, asked, after = _split_at_question(chat)
     rest = chat.rest | ({"error": chat.error} if chat.error else {})
     rest |= {"system": [each.content for each in before]} if before else {}
     name = chat.project or f"{origin.file} ({origin.format})"
-    project = Project(id=uuid5(KEYS, name), name=name, world=WORLD, created_at=MOMENT)
+    project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=UNKNOWN_WORLD, created_at=DEFAULT_TIMESTAMP)
     question = Question(
         id=uuid5(project.id, asked.content),
         project_id=project.id,
@@ -56,7 +56,7 @@ def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
         text=asked.content,
         source_id=chat.source_id,
         gold_answers=[{"text": answer, "entity": None} for answer in chat.gold],
-        created_at=MOMENT,
+        created_at=DEFAULT_TIMESTAMP,
     )
     trace = Trace(
         id=uuid5(question.id, json.dumps([*map(asdict, chat.messages), rest], sort_keys=True, default=str)),
@@ -66,36 +66,36 @@ def record_from(chat: Chat, origin: Origin) -> Iterator[Found]:
         started_at=chat.started_at,
         submitted_at=chat.finished_at or chat.started_at,
     )
-    turns = _Turns(trace.id, chat.started_at, first=len(before) + 2)
-    _conclude(trace, turns.take(after, answered=chat.answered), chat)
+    turns = _StepCollector(trace.id, chat.started_at, first=len(before) + 2)
+    _set_final_answer(trace, turns.take(after, answered=chat.answered), chat)
     beside = {str(place): each.rest for place, each in enumerate(chat.messages, start=1) if each.rest}
     rest |= {name: found for name, found in (("messages", beside), ("together", turns.together)) if found}
     trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
-    yield from (Remark(origin.place, remark) for remark in turns.remarks)
+    yield from (RecordRemark(origin.place, remark) for remark in turns.remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
 
 
-def _opened(chat: Chat) -> tuple[list[Message], Message, list[Message]]:
+def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceMessage, list[TraceMessage]]:
     """What stands before the question, the question, and what comes after it."""
     for number, message in enumerate(chat.messages, start=1):
         if message.calls and message.role != "assistant":
-            raise Malformed(f"message {number} calls a tool, though it is {message.role}'s")
+            raise MalformedRecord(f"message {number} calls a tool, though it is {message.role}'s")
         if message.reasoning and message.role != "assistant":
             message.rest["reasoning"] = message.reasoning
     asked = next((place for place, each in enumerate(chat.messages) if each.role == "user"), None)
     if asked is None:
-        raise Malformed("nobody asks anything: it has no message of a user")
+        raise MalformedRecord("nobody asks anything: it has no message of a user")
     before = chat.messages[:asked]
     if any(each.role != "system" for each in before):
-        raise Malformed(f"message {asked}, before the question, is {before[-1].role}'s")
+        raise MalformedRecord(f"message {asked}, before the question, is {before[-1].role}'s")
     return before, chat.messages[asked], chat.messages[asked + 1 :]
 
 
-def _conclude(trace: Trace, final: Message | None, chat: Chat) -> None:
+def _set_final_answer(trace: Trace, final: TraceMessage | None, chat: ChatTranscript) -> None:
     """Set the answer, or that there is none."""
     if final is not None:
         joined = chat.thought_in_answer and not final.reasoning
-        reasoning, answer = parted(final.content) if joined else (final.reasoning, final.content)
+        reasoning, answer = split_final_answer(final.content) if joined else (final.reasoning, final.content)
         trace.final_thought, trace.final_answer = reasoning or None, answer or None
     if chat.answer is not None and chat.answer != trace.final_answer:
         # What was said last is then no answer but what led to it.
@@ -105,7 +105,7 @@ def _conclude(trace: Trace, final: Message | None, chat: Chat) -> None:
 
 
 @dataclass(slots=True)
-class _Turns:
+class _StepCollector:
     """The messages after the question, gathered into steps."""
 
     trace_id: UUID
@@ -118,7 +118,7 @@ class _Turns:
     """The positions of steps whose calls were made in one message."""
     open: dict[str, Step] = field(default_factory=dict)
 
-    def take(self, messages: list[Message], *, answered: bool) -> Message | None:
+    def take(self, messages: list[TraceMessage], *, answered: bool) -> TraceMessage | None:
         """Gather the steps; what is given back is the last message, when it is the answer."""
         said_last = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
         final = messages[-1] if said_last and answered else None
@@ -144,7 +144,7 @@ class _Turns:
         self.steps.append(step)
         return step
 
-    def _said(self, message: Message) -> None:
+    def _said(self, message: TraceMessage) -> None:
         thought = "\n\n".join(part for part in (message.reasoning, message.content) if part)
         made: list[int] = []
         for call in message.calls:
@@ -157,13 +157,13 @@ class _Turns:
         elif len(made) > 1:
             self.together.append(made)
 
-    def _answered(self, message: Message, number: int) -> None:
+    def _answered(self, message: TraceMessage, number: int) -> None:
         call_id = message.call_id
         if call_id is None and len(self.open) == 1:
             (call_id,) = self.open
         step = self.open.pop(call_id or "", None)
         if step is None:
-            raise Malformed(f"message {number} answers the call {call_id!r}, which is not open then")
+            raise MalformedRecord(f"message {number} answers the call {call_id!r}, which is not open then")
         if message.failed:
             step.error = message.content
         else:
@@ -171,7 +171,7 @@ class _Turns:
         step.data, step.rating = message.data, message.rating
         step.finished_at = message.at or step.finished_at
 
-    def _interrupted(self, message: Message, number: int) -> None:
+    def _interrupted(self, message: TraceMessage, number: int) -> None:
         """What anybody else says between is what came back of a step that called no tool."""
         last = self.steps[-1] if self.steps else None
         if last is None or last.tool is not None or last.observation is not None:

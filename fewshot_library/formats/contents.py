@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from fewshot_library.formats.documents import Malformed
+from fewshot_library.formats.documents import MalformedRecord
 
-TEXTS = {"text": "text", "input_text": "text", "output_text": "text"}
-REASONINGS = {"reasoning": "reasoning", "thinking": "thinking"}
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text"}
+REASONING_PARTS = {"reasoning": "reasoning", "thinking": "thinking"}
 
 
-class Open(BaseModel):
+class ExtensibleModel(BaseModel):
     """A JSON object of which some keys are known; the others are remembered."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -22,7 +22,7 @@ class Open(BaseModel):
         return {name: value for name, value in (self.model_extra or {}).items() if value not in (None, "", [], {})}
 
 
-class Said(NamedTuple):
+class MessageContent(NamedTuple):
     """What is said, what was thought before, and what else the parts told."""
 
     text: str
@@ -30,33 +30,33 @@ class Said(NamedTuple):
     rest: dict[str, Any]
 
 
-def beside_calls(calls: Iterable[Open]) -> dict[str, Any]:
+def extra_call_fields(calls: Iterable[ExtensibleModel]) -> dict[str, Any]:
     """What the calls of a message told beside their names and arguments."""
     found = [call.rest for call in calls]
     return {"tool_calls": found} if any(found) else {}
 
 
-def said(content: Any, place: str) -> Said:
+def parse_content(content: Any, place: str) -> MessageContent:
     """The texts of a message's content one after the other; Malformed where it holds something else."""
     if content is None or isinstance(content, str):
-        return Said(content or "", "", {})
+        return MessageContent(content or "", "", {})
     if not isinstance(content, list):
-        raise Malformed(f"{place} says something that is no text and no list of parts")
+        raise MalformedRecord(f"{place} says something that is no text and no list of parts")
     texts: list[str] = []
     thoughts: list[str] = []
     beside: list[dict[str, Any]] = []
     for part in content:
-        kind, value, rest = _part(part)
+        kind, value, rest = _parse_part(part)
         if not isinstance(value, str):
-            raise Malformed(f"{place} has a part of the kind {kind!r}, which a trace cannot hold")
-        (thoughts if kind in REASONINGS else texts).append(value)
+            raise MalformedRecord(f"{place} has a part of the kind {kind!r}, which a trace cannot hold")
+        (thoughts if kind in REASONING_PARTS else texts).append(value)
         beside.append(rest)
-    return Said("".join(texts), "\n\n".join(thoughts), {"parts": beside} if any(beside) else {})
+    return MessageContent("".join(texts), "\n\n".join(thoughts), {"parts": beside} if any(beside) else {})
 
 
-def _part(part: Any) -> tuple[str, Any, dict[str, Any]]:
+def _parse_part(part: Any) -> tuple[str, Any, dict[str, Any]]:
     if not isinstance(part, dict):
         return "text", part, {}
     kind = str(part.get("type"))
-    name = TEXTS.get(kind) or REASONINGS.get(kind) or ""
+    name = TEXT_PARTS.get(kind) or REASONING_PARTS.get(kind) or ""
     return kind, part.get(name), {key: value for key, value in part.items() if key not in ("type", name) and value}

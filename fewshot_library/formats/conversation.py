@@ -6,31 +6,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fewshot_library.formats.chat import Call, Message
-from fewshot_library.formats.chat_record import Chat, record_from
-from fewshot_library.formats.documents import Malformed, Origin, taken, values
-from fewshot_library.formats.format import Found, Remark
-from fewshot_library.formats.spans import Span, span_of, spans_in
+from fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
+from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, decode_record, read_json_values
+from fewshot_library.formats.format import ReadResult, RecordRemark
+from fewshot_library.formats.spans import TraceSpan, iterate_raw_spans, parse_span
 
 
 @dataclass(slots=True)
-class ToolUse:
+class SpanToolRun:
     """One run of a tool, as its span tells it."""
 
-    call: Call
+    call: MessageToolCall
     content: str | None
     rating: int | None = None
 
 
 @dataclass(slots=True)
-class Told:
+class SpanContent:
     """What a span tells in the words of its convention."""
 
-    before: list[Message] = field(default_factory=list)
+    before: list[TraceMessage] = field(default_factory=list)
     """What the model was told."""
-    said: list[Message] = field(default_factory=list)
+    said: list[TraceMessage] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
-    use: ToolUse | None = None
+    use: SpanToolRun | None = None
     asked: str | None = None
     answered: str | None = None
     concluded: str | None = None
@@ -38,44 +38,44 @@ class Told:
     annotations: list[Any] = field(default_factory=list)
 
 
-Tell = Callable[[Span], Told]
+SpanDecoder = Callable[[TraceSpan], SpanContent]
 
 
-def spans_reader(format_name: str, tell: Tell) -> Callable[[Path], Iterator[Found]]:
+def span_trace_reader(format_name: str, tell: SpanDecoder) -> Callable[[Path], Iterator[ReadResult]]:
     """A reader of spans, which are gathered into their traces wherever they stand in the file."""
 
-    def read(path: Path) -> Iterator[Found]:
-        traces: dict[str, list[Span]] = {}
-        for place, value in values(path):
-            for number, raw in enumerate(spans_in(value), start=1):
-                origin = Origin(format_name, path.stem, f"{place}span {number}")
-                yield from taken(raw, partial(_gather, traces), origin)
+    def read(path: Path) -> Iterator[ReadResult]:
+        traces: dict[str, list[TraceSpan]] = {}
+        for place, value in read_json_values(path):
+            for number, raw in enumerate(iterate_raw_spans(value), start=1):
+                origin = RecordOrigin(format_name, path.stem, f"{place}span {number}")
+                yield from decode_record(raw, partial(_collect_span, traces), origin)
         for number, (trace_id, spans) in enumerate(traces.items(), start=1):
-            origin = Origin(format_name, path.stem, f"trace {trace_id or number}")
-            yield from taken(spans, partial(_take, tell), origin)
+            origin = RecordOrigin(format_name, path.stem, f"trace {trace_id or number}")
+            yield from decode_record(spans, partial(_decode_spans, tell), origin)
 
     return read
 
 
-def _gather(traces: dict[str, list[Span]], raw: Any, _: Origin) -> Iterator[Found]:
-    span = span_of(raw)
+def _collect_span(traces: dict[str, list[TraceSpan]], raw: Any, _: RecordOrigin) -> Iterator[ReadResult]:
+    span = parse_span(raw)
     traces.setdefault(span.trace_id, []).append(span)
     return iter(())
 
 
-def _take(tell: Tell, spans: list[Span], origin: Origin) -> Iterator[Found]:
+def _decode_spans(tell: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigin) -> Iterator[ReadResult]:
     spans.sort(key=lambda span: (span.started_at is None, span.started_at.timestamp() if span.started_at else 0.0))
     told = [(span, tell(span)) for span in spans]
     models = [each for _, each in told if each.before or each.said]
     uses = [(span, each.use) for span, each in told if each.use is not None]
     if not models and not uses:
-        raise Malformed("none of its spans tells what a model or a tool said")
-    chat = _main(models) if models else Chat(_by_tools(told, uses))
-    used = _filled(chat.messages, uses)
+        raise MalformedRecord("none of its spans tells what a model or a tool said")
+    chat = _longest_conversation(models) if models else ChatTranscript(_messages_from_tools(told, uses))
+    used = _attach_tool_results(chat.messages, uses)
     concluded = next((each.concluded for _, each in told if each.concluded), None)
     if concluded is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
         # An agent may answer by a tool, whose call is then the last that its model said.
-        chat.messages.append(Message("assistant", concluded))
+        chat.messages.append(TraceMessage("assistant", concluded))
     chat.tools = next((each.tools for each in models if each.tools), [])
     chat.rest = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
     if annotations := [annotation for _, each in told for annotation in each.annotations]:
@@ -85,44 +85,48 @@ def _take(tell: Tell, spans: list[Span], origin: Origin) -> Iterator[Found]:
     times = [time for span in spans for time in (span.started_at, span.ended_at) if time is not None]
     if times:
         chat.started_at, chat.finished_at = min(times), max(times)
-    yield Remark(origin.place, f"of its {len(spans)} spans only what was said, called, seen and rated was taken")
-    if elsewhere := _elsewhere(models, chat.messages) + len(uses) - used:
-        yield Remark(origin.place, f"{elsewhere} of its model and tool calls belong to other conversations, left out")
-    yield from record_from(chat, origin)
+    yield RecordRemark(origin.place, f"of its {len(spans)} spans only what was said, called, seen and rated was taken")
+    if elsewhere := _count_unrelated_calls(models, chat.messages) + len(uses) - used:
+        yield RecordRemark(
+            origin.place, f"{elsewhere} of its model and tool calls belong to other conversations, left out"
+        )
+    yield from chat_to_records(chat, origin)
 
 
-def _main(models: list[Told]) -> Chat:
+def _longest_conversation(models: list[SpanContent]) -> ChatTranscript:
     """The longest conversation, the latest of several; it holds what was said in those that it goes on from."""
     longest = max(reversed(models), key=lambda each: len(each.before) + len(each.said))
-    return Chat([*longest.before, *longest.said])
+    return ChatTranscript([*longest.before, *longest.said])
 
 
-def _elsewhere(models: list[Told], messages: list[Message]) -> int:
+def _count_unrelated_calls(models: list[SpanContent], messages: list[TraceMessage]) -> int:
     """How many calls of a model said something that is not among the messages."""
-    kept = [_words(message) for message in messages]
-    return sum(any(_words(message) not in kept for message in each.said) for each in models)
+    kept = [_message_key(message) for message in messages]
+    return sum(any(_message_key(message) not in kept for message in each.said) for each in models)
 
 
-def _words(message: Message) -> Any:
+def _message_key(message: TraceMessage) -> Any:
     return message.content, [(call.name, call.arguments) for call in message.calls]
 
 
-def _by_tools(told: list[tuple[Span, Told]], uses: list[tuple[Span, ToolUse]]) -> list[Message]:
+def _messages_from_tools(
+    told: list[tuple[TraceSpan, SpanContent]], uses: list[tuple[TraceSpan, SpanToolRun]]
+) -> list[TraceMessage]:
     """The messages where no model's words were recorded."""
     asked = next((each.asked for _, each in told if each.asked and each.use is None), None)
     if asked is None:
-        raise Malformed("none of its spans tells what was asked")
-    messages = [Message("user", asked)]
-    messages += [Message("assistant", calls=[use.call]) for _, use in uses]
+        raise MalformedRecord("none of its spans tells what was asked")
+    messages = [TraceMessage("user", asked)]
+    messages += [TraceMessage("assistant", calls=[use.call]) for _, use in uses]
     answered = next((each.answered for _, each in told if each.answered and each.use is None), None)
-    return messages + ([Message("assistant", answered)] if answered is not None else [])
+    return messages + ([TraceMessage("assistant", answered)] if answered is not None else [])
 
 
-def _filled(messages: list[Message], uses: list[tuple[Span, ToolUse]]) -> int:
+def _attach_tool_results(messages: list[TraceMessage], uses: list[tuple[TraceSpan, SpanToolRun]]) -> int:
     """Tell with each call what its span tells of it; gives how many spans were of use."""
     answers = {message.call_id: message for message in messages if message.role == "tool"}
     calls = {call.id: call for message in messages for call in message.calls}
-    found: dict[str, tuple[Span, ToolUse]] = {}
+    found: dict[str, tuple[TraceSpan, SpanToolRun]] = {}
     for span, use in uses:
         # Some spans do not name their call: then it is the first of the tool's that has none yet.
         known = use.call.id if use.call.id in calls else None
@@ -130,11 +134,11 @@ def _filled(messages: list[Message], uses: list[tuple[Span, ToolUse]]) -> int:
         call_id = known or next(by_name, None)
         if call_id is not None:
             found[call_id] = span, use
-    missing: dict[str, Message] = {}
+    missing: dict[str, TraceMessage] = {}
     for call_id, (span, use) in found.items():
         answer = answers.get(call_id)
         if answer is None:
-            answer = missing[call_id] = Message("tool", use.content or span.error or "", call_id=call_id)
+            answer = missing[call_id] = TraceMessage("tool", use.content or span.error or "", call_id=call_id)
         answer.failed, answer.at, answer.rating = span.error is not None, span.ended_at, use.rating
     messages[:] = [
         each

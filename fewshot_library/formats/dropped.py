@@ -2,35 +2,45 @@
 
 from collections.abc import Collection, Iterator
 
-from db.record import TraceRecord
+from db.trace_record import TraceRecord
 
-PROJECT = ("world", "guidelines", "tools")
-QUESTION = ("source_id", "dataset", "split", "kind", "gold_answers", "decomposition", "details")
-TRACE = (
+PROJECT_FIELDS = ("world", "guidelines", "tools")
+QUESTION_FIELDS = ("source_id", "dataset", "split", "kind", "gold_answers", "decomposition", "details")
+TRACE_FIELDS = (
     *("answer_text", "answer_graph", "answer_model", "final_answer", "final_thought"),
     *("wall_seconds", "active_seconds", "parent_id", "cost", "run_id", "submitted_at"),
 )
-STEP = ("thought", "observation", "origins", "data", "error", "rating", "latency", "wall_seconds", "active_seconds")
+STEP_FIELDS = (
+    "thought",
+    "observation",
+    "origins",
+    "data",
+    "error",
+    "rating",
+    "latency",
+    "wall_seconds",
+    "active_seconds",
+)
 
 
-def dropped(record: TraceRecord, kept: Collection[str]) -> Iterator[str]:
+def lost_fields(record: TraceRecord, kept: Collection[str]) -> Iterator[str]:
     """Each thing that is there and not `kept`, in words for people; what is kept is named as "trace.final_thought"."""
     for names, noun, its in (
-        (PROJECT, record.project, "project"),
-        (QUESTION, record.question, "question"),
-        (TRACE, record.trace, "trace"),
-        *((STEP, step, "step") for step in record.steps),
+        (PROJECT_FIELDS, record.project, "project"),
+        (QUESTION_FIELDS, record.question, "question"),
+        (TRACE_FIELDS, record.trace, "trace"),
+        *((STEP_FIELDS, step, "step") for step in record.steps),
     ):
         for name in names:
             if getattr(noun, name) not in (None, "", {}, []) and f"{its}.{name}" not in kept:
                 yield f"a {its}'s {name}"
-    yield from _always(record, kept)
+    yield from _always_lost(record, kept)
     yield from ["an undone step"] * len(record.removed)
     yield from ["an edit"] * len(record.edits)
     yield from ["a judgement"] * len(record.judgements)
 
 
-def _always(record: TraceRecord, kept: Collection[str]) -> Iterator[str]:
+def _always_lost(record: TraceRecord, kept: Collection[str]) -> Iterator[str]:
     """What every trace has."""
     if "project.name" not in kept:
         yield "the project's name"

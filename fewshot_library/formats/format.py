@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from db.record import TraceRecord
-from db.types import UnstorableText, check_storable
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.head import Head
+from db.trace_record import TraceRecord
+from db.types import UnstorableValue, check_storable_text
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.head import FileHead
 
 # How many records are named that were left out for the same reason.
-SHOWN = 3
+MAX_LISTED_PLACES = 3
 
 
 class FormatError(Exception):
@@ -22,7 +22,7 @@ class FormatError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRecord:
     """One record that was left out, and why."""
 
     place: str
@@ -30,23 +30,23 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class RecordRemark:
     """What is odd about the record that follows, which is taken in all the same."""
 
     place: str
     text: str
 
 
-Found = TraceRecord | Refused | Remark
+ReadResult = TraceRecord | RefusedRecord | RecordRemark
 
 
 @dataclass(slots=True)
-class Losses:
+class ExportLosses:
     """What a format could not keep: each kind of thing with how often, and the records that it left out."""
 
     written: int = 0
     lost: Counter[str] = field(default_factory=Counter)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
 
     def told(self) -> list[str]:
         """The losses for people, a line each."""
@@ -54,29 +54,33 @@ class Losses:
         for each in self.refused:
             places.setdefault(each.reason, []).append(each.place)
         lost = [f"the format has no place for {what} ({count})" for what, count in sorted(self.lost.items())]
-        return lost + [f"left out: {_few(found)}: {reason}" for reason, found in places.items()]
+        return lost + [f"left out: {_list_places(found)}: {reason}" for reason, found in places.items()]
 
 
-def _few(places: list[str]) -> str:
-    return ", ".join(places[:SHOWN]) + (f" and {len(places) - SHOWN} more" if len(places) > SHOWN else "")
+def _list_places(places: list[str]) -> str:
+    return ", ".join(places[:MAX_LISTED_PLACES]) + (
+        f" and {len(places) - MAX_LISTED_PLACES} more" if len(places) > MAX_LISTED_PLACES else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class TraceFormat:
     """A format by its functions; `read` or `write` is None where only the other makes sense."""
 
     name: str
     purpose: str
-    sniff: Callable[[Head], bool] | None = None
+    sniff: Callable[[FileHead], bool] | None = None
     """Whether a file that begins like this is one of its own; None where it is only written."""
-    read: Callable[[Path], Iterator[Found]] | None = None
-    write: Callable[[Export, BinaryIO], Losses] | None = None
+    read: Callable[[Path], Iterator[ReadResult]] | None = None
+    write: Callable[[TraceExport, BinaryIO], ExportLosses] | None = None
 
 
-def in_text(write: Callable[[Export, TextIO], Losses]) -> Callable[[Export, BinaryIO], Losses]:
+def text_writer(
+    write: Callable[[TraceExport, TextIO], ExportLosses],
+) -> Callable[[TraceExport, BinaryIO], ExportLosses]:
     """The writer of a text as one of bytes: UTF-8, lines ended alike on every machine."""
 
-    def written(export: Export, stream: BinaryIO) -> Losses:
+    def written(export: TraceExport, stream: BinaryIO) -> ExportLosses:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
         try:
             return write(export, text)
@@ -87,7 +91,7 @@ def in_text(write: Callable[[Export, TextIO], Losses]) -> Callable[[Export, Bina
     return written
 
 
-def opened_text(path: Path) -> TextIO:
+def open_text(path: Path) -> TextIO:
     """The file, open for reading as UTF-8; some editors put a mark before the first character, which is passed over."""
     try:
         # Line ends stay as they are: a carriage return in a thought is no line end of the file's.
@@ -96,10 +100,10 @@ def opened_text(path: Path) -> TextIO:
         raise FormatError(f"{path} cannot be opened: {failed.strerror}") from failed
 
 
-def json_records(path: Path) -> list[Any]:
+def read_json_list(path: Path) -> list[Any]:
     """The records of a file that is one JSON list."""
     try:
-        with opened_text(path) as stream:
+        with open_text(path) as stream:
             found = json.load(stream)
     except json.JSONDecodeError as wrong:
         raise FormatError(f"{path}, line {wrong.lineno}: no JSON ({wrong.msg})") from wrong
@@ -110,12 +114,12 @@ def json_records(path: Path) -> list[Any]:
     return found
 
 
-def unstorable(raw: dict[str, Any]) -> str | None:
+def find_unstorable_field(raw: dict[str, Any]) -> str | None:
     """Which field of the record holds what no database keeps, and what that is."""
     for name, value in raw.items():
         try:
-            check_storable(str(name))
-            check_storable(value if isinstance(value, str) else "")
-        except UnstorableText as refused:
+            check_storable_text(str(name))
+            check_storable_text(value if isinstance(value, str) else "")
+        except UnstorableValue as refused:
             return f"its {name!r}: {refused}"
     return None

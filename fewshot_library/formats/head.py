@@ -11,7 +11,7 @@ _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|([{}\[\]:,])', re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Head:
+class FileHead:
     """The first bytes of a file."""
 
     start: bytes
@@ -27,7 +27,7 @@ class Head:
         """The keys of the JSON as paths like "[].messages[].role", each with its first value where that is a text."""
         found: dict[str, str] = {}
         try:
-            for path, value in _walk(self.text):
+            for path, value in _iterate_keys(self.text):
                 found[path] = found.get(path) or value
         except UnicodeDecodeError:
             # What is no text has no keys; a format that is none may know it all the same.
@@ -39,7 +39,7 @@ class Head:
         return any(all(prefix + path in self.keys for path in paths) for prefix in ("", "[]."))
 
 
-def _walk(text: str) -> Iterator[tuple[str, str]]:
+def _iterate_keys(text: str) -> Iterator[tuple[str, str]]:
     """The keys of a JSON text that may be cut off, or be several texts one after the other."""
     # For each open bracket the path of what stands in it; for an object its last key as well.
     places: list[str] = [""]

@@ -1,62 +1,172 @@
-"""HumanIQ's library files: a list of demonstrations, each told as one text with its braces doubled for str.format."""
+"""HumanIQ's library files: a list of demonstrations, each told as one text with its braces doubled for str.format.
+
+What a HumanIQ text cannot tell of a trace, and whether what it tells is read again as it was.
+"""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid5
 
-from db.record import TraceRecord
-from fewshot_library.formats.export import Export
+from db.models import Trace
+from db.trace_record import TraceRecord
+from fewshot_library.formats.dropped import lost_fields
+from fewshot_library.formats.export import TraceExport
 from fewshot_library.formats.format import (
-    Format,
+    ExportLosses,
     FormatError,
-    Losses,
-    Refused,
-    Remark,
-    in_text,
-    json_records,
-    unstorable,
+    RecordRemark,
+    RefusedRecord,
+    TraceFormat,
+    find_unstorable_field,
+    read_json_list,
+    text_writer,
 )
-from fewshot_library.formats.humaniq_losses import AUTHOR, misread, not_kept
-from fewshot_library.formats.humaniq_record import KEYS, Remembered, Source, record_of, told_of
-from fewshot_library.formats.react_text import Told, compose_as_humaniq, parse
+from fewshot_library.formats.humaniq_record import (
+    DEFAULT_TIMESTAMP,
+    HUMANIQ_WORLD,
+    UUID_NAMESPACE,
+    OriginalWording,
+    TranscriptSource,
+    parse_answers,
+    project_name,
+    record_to_transcript,
+    transcript_answers,
+    transcript_to_record,
+)
+from fewshot_library.formats.humaniq_tools import from_humaniq_call
+from fewshot_library.formats.react_text import (
+    ReactTranscript,
+    ReactTurn,
+    find_outer_whitespace,
+    format_as_humaniq,
+    parse_transcript,
+)
 
-FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
+AUTHOR = "HumanIQ authors"
+# What the text has a place for, or what every demonstration has in common or is given when it is read again.
+HUMANIQ_FIELDS = {
+    *("trace.id", "project.name", "project.world", "question.dataset"),
+    *("trace.answer_text", "trace.answer_graph", "trace.final_answer", "trace.final_thought", "trace.configuration"),
+    *("trace.author", "trace.reasoner", "trace.status", "trace.started_at", "trace.submitted_at"),
+    *("step.thought", "step.observation", "step.started_at", "step.input"),
+}
+# White space round these is looked for in the trace itself, whatever words tell them in the text.
+FIELDS_CHECKED_IN_TRACE = {"question", "final_answer", "response"}
+CONFIGURATION_KEYS = {"question", "final_line", "action_sequence", "written"}
 
 
-def read(path: Path) -> Iterator[TraceRecord | Remark]:
+def find_misreading(record: TraceRecord, told: ReactTranscript, back: ReactTranscript) -> str | None:
+    """Why the text, which is read as `back`, does not tell the record; None when it does."""
+    if back != told:
+        return "its parts would be read as other parts"
+    answers = parse_answers(back, {})
+    if _strip_values(answers) != _strip_values(transcript_answers(record.trace)):
+        return "its answers would be read as other answers"
+    for turn, step in zip(back.turns, record.steps, strict=True):
+        if _decode_call(turn, record.question.text.strip()) != (step.tool, step.arguments):
+            return f"the call of step {step.position} would be read as another call"
+    return None
+
+
+def _decode_call(turn: ReactTurn, question: str) -> tuple[str | None, dict[str, Any]]:
+    if turn.action is None:
+        return None, {} if turn.action_input is None else {"input": turn.action_input}
+    call = from_humaniq_call(turn.action, turn.action_input, question)
+    return call.tool, call.arguments
+
+
+def _strip_values(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
+
+
+def count_losses(record: TraceRecord, told: ReactTranscript) -> Counter[str]:
+    """What is lost of a record that is told as `told` without the white space, each kind of thing with how often."""
+    return Counter(
+        [
+            *lost_fields(record, HUMANIQ_FIELDS),
+            *_uncommon_fields(record),
+            *_wording_losses(record),
+            *find_outer_whitespace(told, FIELDS_CHECKED_IN_TRACE),
+            *_answer_whitespace(record.trace),
+        ]
+    )
+
+
+def _uncommon_fields(record: TraceRecord) -> Iterator[str]:
+    """Where it is not what every demonstration is when it is read again."""
+    question, trace = record.question, record.trace
+    if record.project.name != project_name(question.dataset or record.project.name):
+        yield "the project's name"
+    if record.project.world != HUMANIQ_WORLD:
+        yield "the project's world"
+    if record.author != AUTHOR:
+        yield "who recorded it"
+    if trace.reasoner != "human":
+        yield "a trace's reasoner"
+    if trace.status != "approved":
+        yield "a trace's status"
+    if {trace.started_at, trace.submitted_at} != {DEFAULT_TIMESTAMP}:
+        yield "when a trace was recorded"
+    yield from [
+        "when a step was run" for step in record.steps if {step.started_at, step.finished_at} != {DEFAULT_TIMESTAMP}
+    ]
+
+
+def _wording_losses(record: TraceRecord) -> Iterator[str]:
+    if record.question.text != record.question.text.strip():
+        yield "white space round a question"
+    configuration = record.trace.configuration
+    remembered = configuration.get("humaniq")
+    beside = remembered.keys() - CONFIGURATION_KEYS if isinstance(remembered, dict) else ()
+    yield from (f"a trace's configuration: {name}" for name in sorted({*configuration} - {"humaniq"}))
+    yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(beside))
+
+
+def _answer_whitespace(trace: Trace) -> Iterator[str]:
+    for name in ("answer_text", "answer_graph", "final_answer"):
+        answer = getattr(trace, name) or ""
+        if answer != answer.strip():
+            yield f"white space round a trace's {name.replace('_', ' ')}"
+
+
+DEMONSTRATION_FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
+
+
+def read_demonstrations(path: Path) -> Iterator[TraceRecord | RecordRemark]:
     """The demonstrations as approved traces of the HumanIQ authors; a record that is wrong stops the reading."""
-    author = uuid5(KEYS, AUTHOR)
-    for number, raw in enumerate(json_records(path), start=1):
-        if reason := _fault(raw):
+    author = uuid5(UUID_NAMESPACE, AUTHOR)
+    for number, raw in enumerate(read_json_list(path), start=1):
+        if reason := _find_error(raw):
             raise FormatError(f"{path}, record {number}: {reason}")
-        told = parse(_single_braces(raw["One_Shot"]))
+        told = parse_transcript(_unescape_braces(raw["One_Shot"]))
         if told.final_answer is None:
             raise FormatError(f'{path}, record {number}: the text has no "Final Answer:"')
         sequence = raw["Action_Sequence"]
         # Some published sequences are not those of their texts: the text is followed, the sequence remembered.
-        remembered: dict[str, Any] = {} if sequence == _sequence(told) else {"action_sequence": sequence}
-        if _names(sequence) != _names(_sequence(told)):
-            said = f"its Action_Sequence names {_listed(sequence)}, its text {_listed(_sequence(told))}"
-            yield Remark(f"record {number}", f"{said}; the text was followed")
-        source = Source(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], remembered)
-        record = record_of(told, source, {"author_id": author, "status": "approved"})
+        remembered: dict[str, Any] = {} if sequence == _action_sequence(told) else {"action_sequence": sequence}
+        if _action_names(sequence) != _action_names(_action_sequence(told)):
+            said = f"its Action_Sequence names {_describe_actions(sequence)}, its text {_describe_actions(_action_sequence(told))}"
+            yield RecordRemark(f"record {number}", f"{said}; the text was followed")
+        source = TranscriptSource(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], remembered)
+        record = transcript_to_record(told, source, {"author_id": author, "status": "approved"})
         record.people = {author: AUTHOR}
         yield record
 
 
-def _fault(raw: Any) -> str | None:
-    if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in FIELDS):
-        return f"a demonstration has {', '.join(FIELDS)}, each a text"
-    if unknown := sorted(raw.keys() - set(FIELDS)):
+def _find_error(raw: Any) -> str | None:
+    if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in DEMONSTRATION_FIELDS):
+        return f"a demonstration has {', '.join(DEMONSTRATION_FIELDS)}, each a text"
+    if unknown := sorted(raw.keys() - set(DEMONSTRATION_FIELDS)):
         return f"it has an unknown field {unknown[0]!r}"
     if empty := [name for name in ("Question", "Dataset") if not raw[name].strip()]:
         return f"its {empty[0]!r} is empty"
-    return unstorable(raw)
+    return find_unstorable_field(raw)
 
 
-def _single_braces(text: str) -> str:
+def _unescape_braces(text: str) -> str:
     """The text as str.format would give it; one whose braces are not doubled is taken as it is."""
     rest = text.replace("{{", "").replace("}}", "")
     if "{" in rest or "}" in rest:
@@ -64,47 +174,47 @@ def _single_braces(text: str) -> str:
     return text.replace("{{", "{").replace("}}", "}")
 
 
-def _sequence(told: Told) -> str:
+def _action_sequence(told: ReactTranscript) -> str:
     return "".join(f"\t{turn.action}" for turn in told.turns if turn.action is not None)
 
 
-def _names(sequence: str) -> list[str]:
+def _action_names(sequence: str) -> list[str]:
     return [name.strip() for name in sequence.split("\t") if name.strip()]
 
 
-def _listed(sequence: str) -> str:
-    return ", ".join(_names(sequence)) or "no tool"
+def _describe_actions(sequence: str) -> str:
+    return ", ".join(_action_names(sequence)) or "no tool"
 
 
-def _write(export: Export, stream: TextIO) -> Losses:
+def _write_demonstrations(export: TraceExport, stream: TextIO) -> ExportLosses:
     """Write the records as a library file; what does not come back as it was is left out with the reason."""
-    losses = Losses()
+    losses = ExportLosses()
     stream.write("[")
     for record in export.records:
-        whole = told_of(record)
+        whole = record_to_transcript(record)
         told = whole.stripped()
-        text = compose_as_humaniq(told).replace("{", "{{").replace("}", "}}")
-        sequence = Remembered.of(record.trace).action_sequence
+        text = format_as_humaniq(told).replace("{", "{{").replace("}", "}}")
+        sequence = OriginalWording.of(record.trace).action_sequence
         written = {
             "Question": record.question.text,
             "Dataset": record.question.dataset or record.project.name,
-            "Action_Sequence": _sequence(told) if sequence is None else sequence,
+            "Action_Sequence": _action_sequence(told) if sequence is None else sequence,
             "One_Shot": text,
         }
-        if reason := misread(record, told, parse(_single_braces(text))) or _fault(written):
-            losses.refused.append(Refused(f"trace {record.trace.id}", f"in this format {reason}"))
+        if reason := find_misreading(record, told, parse_transcript(_unescape_braces(text))) or _find_error(written):
+            losses.refused.append(RefusedRecord(f"trace {record.trace.id}", f"in this format {reason}"))
             continue
-        losses.lost += not_kept(record, whole)
+        losses.lost += count_losses(record, whole)
         stream.write((",\n" if losses.written else "\n") + json.dumps(written, ensure_ascii=False, indent=1))
         losses.written += 1
     stream.write("\n]\n")
     return losses
 
 
-HUMANIQ = Format(
+HUMANIQ = TraceFormat(
     "humaniq",
     "HumanIQ's demonstrations as marked text",
     lambda head: "[].One_Shot" in head.keys,
-    read,
-    in_text(_write),
+    read_demonstrations,
+    text_writer(_write_demonstrations),
 )

@@ -7,20 +7,20 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from db.models import Project, Question, Step, Trace
-from db.record import TraceRecord
-from fewshot_library.formats.humaniq_tools import to_ours, to_theirs
-from fewshot_library.formats.react_text import Told, Turn
+from db.trace_record import TraceRecord
+from fewshot_library.formats.humaniq_tools import from_humaniq_call, to_humaniq_call
+from fewshot_library.formats.react_text import ReactTranscript, ReactTurn
 
-KEYS = UUID("5f0f6b1e-5f4e-4d38-9a39-7d0c1f6f0b10")
+UUID_NAMESPACE = UUID("5f0f6b1e-5f4e-4d38-9a39-7d0c1f6f0b10")
 # The files carry no times; a fixed moment keeps a second import of the same file from differing.
-MOMENT = datetime(2023, 1, 1, tzinfo=UTC)
-WORLD = "wikipedia-wikidata"
-LABEL = re.compile(r"(?:,\s*)?\b(Wikipedia|Wikidata)[_ ]Answer\s*:")
-SLOTS = {"Wikipedia": "answer_text", "Wikidata": "answer_graph"}
+DEFAULT_TIMESTAMP = datetime(2023, 1, 1, tzinfo=UTC)
+HUMANIQ_WORLD = "wikipedia-wikidata"
+ANSWER_LABEL = re.compile(r"(?:,\s*)?\b(Wikipedia|Wikidata)[_ ]Answer\s*:")
+ANSWER_FIELDS = {"Wikipedia": "answer_text", "Wikidata": "answer_graph"}
 
 
 @dataclass(slots=True)
-class Source:
+class TranscriptSource:
     """Where a text stood: its data set, its question as asked there, and whatever else the trace must remember."""
 
     dataset: str
@@ -34,37 +34,38 @@ def project_name(dataset: str) -> str:
     return f"HumanIQ {dataset}"
 
 
-def record_of(told: Told, source: Source, trace_fields: dict[str, Any]) -> TraceRecord:
+def transcript_to_record(told: ReactTranscript, source: TranscriptSource, trace_fields: dict[str, Any]) -> TraceRecord:
     """The record; `trace_fields` are what the parts of the text do not say."""
     name = project_name(source.dataset)
-    project = Project(id=uuid5(KEYS, name), name=name, world=WORLD, created_at=MOMENT)
+    project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=HUMANIQ_WORLD, created_at=DEFAULT_TIMESTAMP)
     question = Question(
         id=uuid5(project.id, source.question),
         project_id=project.id,
         position=1,
         text=source.question,
         dataset=source.dataset,
-        created_at=MOMENT,
+        created_at=DEFAULT_TIMESTAMP,
     )
     trace_id = uuid5(question.id, source.text)
-    remembered = {**source.remembered, **_leftovers(told, source.question)}
+    remembered = {**source.remembered, **_extra_parts(told, source.question)}
     steps = [
-        _step(turn, place, trace_id, remembered, source.question) for place, turn in enumerate(told.turns, start=1)
+        _turn_to_step(turn, place, trace_id, remembered, source.question)
+        for place, turn in enumerate(told.turns, start=1)
     ]
     trace = Trace(
         id=trace_id,
         question_id=question.id,
         final_thought=told.final_thought or None,
-        started_at=MOMENT,
-        submitted_at=MOMENT,
-        **answers_of(told, remembered),
+        started_at=DEFAULT_TIMESTAMP,
+        submitted_at=DEFAULT_TIMESTAMP,
+        **parse_answers(told, remembered),
         **trace_fields,
     )
     trace.configuration = {**trace.configuration, **({"humaniq": remembered} if remembered else {})}
     return TraceRecord(project=project, question=question, trace=trace, steps=steps)
 
 
-def _leftovers(told: Told, question: str) -> dict[str, Any]:
+def _extra_parts(told: ReactTranscript, question: str) -> dict[str, Any]:
     """What the text holds beside the parts of a trace."""
     found: dict[str, Any] = {}
     if told.preamble and told.preamble != question:
@@ -76,12 +77,12 @@ def _leftovers(told: Told, question: str) -> dict[str, Any]:
     return found
 
 
-def _step(turn: Turn, position: int, trace_id: UUID, remembered: dict[str, Any], question: str) -> Step:
+def _turn_to_step(turn: ReactTurn, position: int, trace_id: UUID, remembered: dict[str, Any], question: str) -> Step:
     tool, arguments = None, {} if turn.action_input is None else {"input": turn.action_input}
     if turn.action is not None:
-        call = to_ours(turn.action, turn.action_input, question)
+        call = from_humaniq_call(turn.action, turn.action_input, question)
         tool, arguments = call.tool, call.arguments
-        if to_theirs(tool, arguments, question) != (turn.action, turn.action_input):
+        if to_humaniq_call(tool, arguments, question) != (turn.action, turn.action_input):
             written = {"tool": turn.action, "input": turn.action_input}
             remembered.setdefault("written", {})[str(position)] = written
     return Step(
@@ -92,19 +93,19 @@ def _step(turn: Turn, position: int, trace_id: UUID, remembered: dict[str, Any],
         tool=tool,
         arguments=arguments,
         observation=turn.observation,
-        started_at=MOMENT,
-        finished_at=MOMENT,
+        started_at=DEFAULT_TIMESTAMP,
+        finished_at=DEFAULT_TIMESTAMP,
     )
 
 
-def answers_of(told: Told, remembered: dict[str, Any]) -> dict[str, Any]:
+def parse_answers(told: ReactTranscript, remembered: dict[str, Any]) -> dict[str, Any]:
     """The answers by source; a final line of another form is remembered as it stands."""
     line = told.final_answer or ""
-    labels = list(LABEL.finditer(line))
+    labels = list(ANSWER_LABEL.finditer(line))
     found: dict[str, Any] = {}
     for place, label in enumerate(labels):
         end = labels[place + 1].start() if place + 1 < len(labels) else len(line)
-        found[SLOTS[label[1]]] = line[label.end() : end].strip()
+        found[ANSWER_FIELDS[label[1]]] = line[label.end() : end].strip()
     if line and join_answers(found.get("answer_text"), found.get("answer_graph")) != line:
         remembered["final_line"] = line
     found["final_answer"] = told.response or found.get("answer_graph") or found.get("answer_text") or line or None
@@ -118,17 +119,17 @@ def join_answers(text: str | None, graph: str | None) -> str:
     return ", ".join(parts)
 
 
-def told_of(record: TraceRecord) -> Told:
+def record_to_transcript(record: TraceRecord) -> ReactTranscript:
     """The parts of a text that tells the record; calls and answers are worded as they were where that still holds."""
     trace = record.trace
-    words = Remembered.of(trace)
-    turns = [_turn(step, words.written.get(str(step.position)), record.question.text) for step in record.steps]
+    words = OriginalWording.of(trace)
+    turns = [_step_to_turn(step, words.written.get(str(step.position)), record.question.text) for step in record.steps]
     line = join_answers(trace.answer_text, trace.answer_graph)
-    as_written = Told(final_answer=words.final_line, response=trace.final_answer)
-    if words.final_line and answers_of(as_written, {}) == answers_told(trace):
+    as_written = ReactTranscript(final_answer=words.final_line, response=trace.final_answer)
+    if words.final_line and parse_answers(as_written, {}) == transcript_answers(trace):
         line = words.final_line
     bare = bool(turns) and turns[-1].action is turns[-1].action_input is turns[-1].observation is None
-    return Told(
+    return ReactTranscript(
         question=record.question.text if words.question is None else words.question,
         turns=turns,
         # A last step without a tool would else be read as the final thought.
@@ -139,7 +140,7 @@ def told_of(record: TraceRecord) -> Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class OriginalWording:
     """How a trace was worded where it came from, as far as its configuration tells that in the form used here."""
 
     question: str | None = None
@@ -148,7 +149,7 @@ class Remembered:
     written: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, trace: Trace) -> "Remembered":
+    def of(cls, trace: Trace) -> "OriginalWording":
         """What the trace's configuration remembers; anything of another form in it is passed over."""
         told = trace.configuration.get("humaniq")
         if not isinstance(told, dict):
@@ -161,22 +162,22 @@ class Remembered:
         )
 
 
-def answers_told(trace: Trace) -> dict[str, Any]:
+def transcript_answers(trace: Trace) -> dict[str, Any]:
     """The answers of a trace that a text can tell."""
     named = {name: getattr(trace, name) for name in ("answer_text", "answer_graph")}
     return {name: value for name, value in named.items() if value is not None} | {"final_answer": trace.final_answer}
 
 
-def _turn(step: Step, written: Any, question: str) -> Turn:
-    turn = Turn(thought=step.thought, observation=step.observation)
+def _step_to_turn(step: Step, written: Any, question: str) -> ReactTurn:
+    turn = ReactTurn(thought=step.thought, observation=step.observation)
     if step.tool is None:
         alone = step.arguments.get("input")
         turn.action_input = alone if isinstance(alone, str) else None
         return turn
-    turn.action, turn.action_input = to_theirs(step.tool, step.arguments, question)
+    turn.action, turn.action_input = to_humaniq_call(step.tool, step.arguments, question)
     match written:
         case {"tool": str(tool), "input": str() | None as line}:
-            call = to_ours(tool, line, question)
+            call = from_humaniq_call(tool, line, question)
             if (call.tool, call.arguments) == (step.tool, step.arguments):
                 turn.action, turn.action_input = tool, line
     return turn

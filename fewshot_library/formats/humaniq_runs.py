@@ -6,51 +6,57 @@ from typing import Any
 from uuid import uuid5
 
 from db.models import Run
-from db.record import TraceRecord
-from fewshot_library.formats.format import Format, Refused, json_records, unstorable
-from fewshot_library.formats.humaniq_record import KEYS, MOMENT, WORLD, Source, record_of
-from fewshot_library.formats.react_text import Told, parse
+from db.trace_record import TraceRecord
+from fewshot_library.formats.format import RefusedRecord, TraceFormat, find_unstorable_field, read_json_list
+from fewshot_library.formats.humaniq_record import (
+    DEFAULT_TIMESTAMP,
+    HUMANIQ_WORLD,
+    UUID_NAMESPACE,
+    TranscriptSource,
+    transcript_to_record,
+)
+from fewshot_library.formats.react_text import ReactTranscript, parse_transcript
 
-KNOWN = {"question", "wikidata_answer", "final_answer", "error", "intermediate_logs"}
-MODEL_KNOWS = ", Internal Knowledge:"
+RUN_FIELDS = {"question", "wikidata_answer", "final_answer", "error", "intermediate_logs"}
+MODEL_KNOWLEDGE_LABEL = ", Internal Knowledge:"
 
 
-def read(path: Path) -> Iterator[TraceRecord | Refused]:
+def read_runs(path: Path) -> Iterator[TraceRecord | RefusedRecord]:
     """The runs in order, failed ones with their error; a record that tells no run is refused with the reason."""
     dataset = path.stem.partition("_")[0].capitalize()
     run = Run(
-        id=uuid5(KEYS, path.stem),
+        id=uuid5(UUID_NAMESPACE, path.stem),
         name=path.stem,
         reasoner="humaniq",
-        world=WORLD,
+        world=HUMANIQ_WORLD,
         configuration={"file": path.name},
-        started_at=MOMENT,
-        finished_at=MOMENT,
+        started_at=DEFAULT_TIMESTAMP,
+        finished_at=DEFAULT_TIMESTAMP,
     )
-    for number, raw in enumerate(json_records(path), start=1):
-        reason = _unreadable(raw)
-        yield Refused(f"record {number}", reason) if reason else _record(raw, dataset, run)
+    for number, raw in enumerate(read_json_list(path), start=1):
+        reason = _find_error(raw)
+        yield RefusedRecord(f"record {number}", reason) if reason else _decode_run(raw, dataset, run)
 
 
-def _unreadable(raw: Any) -> str | None:
+def _find_error(raw: Any) -> str | None:
     if not isinstance(raw, dict):
         return f"it is no JSON object but a {type(raw).__name__}"
-    if unknown := sorted(raw.keys() - KNOWN):
+    if unknown := sorted(raw.keys() - RUN_FIELDS):
         return f"it has an unknown field {unknown[0]!r}"
     if not isinstance(raw.get("question"), str) or not raw["question"].strip():
         return "it has no question"
-    odd = [name for name in sorted(KNOWN) if not isinstance(raw.get(name), str | None)]
+    odd = [name for name in sorted(RUN_FIELDS) if not isinstance(raw.get(name), str | None)]
     if odd:
         return f"its {odd[0]!r} is no text"
     if not raw.get("error") and not raw.get("intermediate_logs"):
         return "it has neither a log nor an error"
-    return unstorable(raw)
+    return find_unstorable_field(raw)
 
 
-def _record(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
+def _decode_run(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
     log = raw.get("intermediate_logs") or ""
-    told = parse(log)
-    answer_model = _split_knowledge(told)
+    told = parse_transcript(log)
+    answer_model = _split_model_knowledge(told)
     answer = (raw.get("wikidata_answer") or raw.get("final_answer") or "").strip()
     remembered = {"answer": answer} if answer and answer not in log else {}
     failed = bool(raw.get("error")) or told.final_answer is None
@@ -62,25 +68,27 @@ def _record(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
         "status": "failed" if failed else "submitted",
         "answer_model": answer_model,
     }
-    source = Source(dataset, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", remembered)
-    record = record_of(told, source, fields)
+    source = TranscriptSource(
+        dataset, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", remembered
+    )
+    record = transcript_to_record(told, source, fields)
     record.run = run
     return record
 
 
-def _split_knowledge(told: Told) -> str | None:
+def _split_model_knowledge(told: ReactTranscript) -> str | None:
     """What the model knew without a source, which the logs append to the last part."""
     last = "response" if told.response is not None else "final_answer"
-    said, found, knowledge = (getattr(told, last) or "").rpartition(MODEL_KNOWS)
+    said, found, knowledge = (getattr(told, last) or "").rpartition(MODEL_KNOWLEDGE_LABEL)
     if not found:
         return None
     setattr(told, last, said.strip())
     return knowledge.strip()
 
 
-HUMANIQ_RUNS = Format(
+HUMANIQ_RUNS = TraceFormat(
     "humaniq-runs",
     "the published logs of HumanIQ's agent",
     lambda head: "[].intermediate_logs" in head.keys,
-    read,
+    read_runs,
 )

@@ -3,50 +3,57 @@
 from collections.abc import Iterator
 from typing import Any
 
-from db.record import TraceRecord
-from fewshot_library.formats.chat import ERROR, KEPT, Call, Message, chat_of, unclear
-from fewshot_library.formats.chat_record import Chat, record_from
-from fewshot_library.formats.contents import Open, beside_calls, said
-from fewshot_library.formats.documents import Malformed, Origin, documents_reader, shaped
-from fewshot_library.formats.dropped import dropped
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Format, Found
-from fewshot_library.formats.head import Head
-from fewshot_library.formats.lines import as_lines
+from db.trace_record import TraceRecord
+from fewshot_library.formats.chat import (
+    CHAT_FIELDS,
+    ERROR_LOSS,
+    MessageToolCall,
+    TraceMessage,
+    list_ambiguities,
+    trace_to_messages,
+)
+from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
+from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
+from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, document_reader, validate_shape
+from fewshot_library.formats.dropped import lost_fields
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import ReadResult, TraceFormat
+from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.lines import json_lines_writer
 
-ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
-CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool", "SystemMessage": "system"}
-OURS = {"user": "human", "assistant": "ai", "tool": "tool"}
+MESSAGE_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
+CLASS_TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool", "SystemMessage": "system"}
+MESSAGE_TYPES = {"user": "human", "assistant": "ai", "tool": "tool"}
 
 
-class _Call(Open):
+class _LangchainToolCall(ExtensibleModel):
     name: str
     args: dict[str, Any]
     id: str | None = None
     type: str = "tool_call"
 
 
-class _Data(Open):
+class _LangchainMessageData(ExtensibleModel):
     content: Any
     type: str | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_LangchainToolCall] | None = None
     tool_call_id: str | None = None
     name: str | None = None
     status: str = "success"
     artifact: Any = None
 
 
-class _Typed(Open):
+class _TypedMessage(ExtensibleModel):
     type: str
-    data: _Data
+    data: _LangchainMessageData
 
 
-class _Built(Open):
+class _DumpedMessage(ExtensibleModel):
     """The form that `dumpd` writes."""
 
     lc: int
     id: list[str]
-    kwargs: _Data
+    kwargs: _LangchainMessageData
     type: str = "constructor"
 
 
@@ -54,34 +61,34 @@ def _is_chat(value: Any) -> bool:
     return not isinstance(value, list) or any(isinstance(each, dict) and {"data", "lc"} & each.keys() for each in value)
 
 
-def _take(raw: Any, origin: Origin) -> Iterator[Found]:
+def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     rest = {name: value for name, value in raw.items() if name != "messages"} if isinstance(raw, dict) else {}
     listed = raw.get("messages") if isinstance(raw, dict) else raw
     if not isinstance(listed, list) or not listed:
-        raise Malformed("it is no list of messages")
-    messages = [_message(each, number) for number, each in enumerate(listed, start=1)]
-    return record_from(Chat(messages, rest=rest, thought_in_answer=True), origin)
+        raise MalformedRecord("it is no list of messages")
+    messages = [_decode_message(each, number) for number, each in enumerate(listed, start=1)]
+    return chat_to_records(ChatTranscript(messages, rest=rest, thought_in_answer=True), origin)
 
 
-def _message(raw: Any, number: int) -> Message:
+def _decode_message(raw: Any, number: int) -> TraceMessage:
     place = f"message {number}"
     try:
         kind, data = _kind_and_data(raw)
-    except Malformed as wrong:
-        raise Malformed(f"{place}: {wrong}") from wrong
-    if kind not in ROLES:
-        raise Malformed(f"{place} is of the kind {kind!r}, which is none of {', '.join(ROLES)}")
-    content = said(_without_calls(data.content) if data.tool_calls else data.content, place)
+    except MalformedRecord as wrong:
+        raise MalformedRecord(f"{place}: {wrong}") from wrong
+    if kind not in MESSAGE_ROLES:
+        raise MalformedRecord(f"{place} is of the kind {kind!r}, which is none of {', '.join(MESSAGE_ROLES)}")
+    content = parse_content(_without_calls(data.content) if data.tool_calls else data.content, place)
     keeps = isinstance(data.artifact, dict)
-    rest = data.rest | content.rest | beside_calls(data.tool_calls or [])
+    rest = data.rest | content.rest | extra_call_fields(data.tool_calls or [])
     if data.artifact is not None and not keeps:
         rest["artifact"] = data.artifact
-    return Message(
-        ROLES[kind],
+    return TraceMessage(
+        MESSAGE_ROLES[kind],
         content.text,
         content.reasoning,
         calls=[
-            Call(call.id or f"{number}.{nth}", call.name, call.args)
+            MessageToolCall(call.id or f"{number}.{nth}", call.name, call.args)
             for nth, call in enumerate(data.tool_calls or [], start=1)
         ],
         call_id=data.tool_call_id,
@@ -92,12 +99,12 @@ def _message(raw: Any, number: int) -> Message:
     )
 
 
-def _kind_and_data(raw: Any) -> tuple[str, _Data]:
+def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
     if isinstance(raw, dict) and "lc" in raw:
-        built = shaped(_Built, raw)
+        built = validate_shape(_DumpedMessage, raw)
         name = built.id[-1].removesuffix("Chunk") if built.id else ""
-        return CLASSES.get(name, name), built.kwargs
-    typed = shaped(_Typed, raw)
+        return CLASS_TYPES.get(name, name), built.kwargs
+    typed = validate_shape(_TypedMessage, raw)
     return typed.type, typed.data
 
 
@@ -108,13 +115,16 @@ def _without_calls(content: Any) -> Any:
     return [part for part in content if not (isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call"))]
 
 
-def _tell(record: TraceRecord, _: Export) -> tuple[list[dict[str, Any]], list[str]]:
-    unsaid = [what for what in unclear(record) if what != ERROR]
-    return [_plain(message) for message in chat_of(record)], [*dropped(record, {*KEPT, "step.data"}), *unsaid]
+def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
+    unsaid = [what for what in list_ambiguities(record) if what != ERROR_LOSS]
+    return [_encode_message(message) for message in trace_to_messages(record)], [
+        *lost_fields(record, {*CHAT_FIELDS, "step.data"}),
+        *unsaid,
+    ]
 
 
-def _plain(message: Message) -> dict[str, Any]:
-    kind = OURS[message.role]
+def _encode_message(message: TraceMessage) -> dict[str, Any]:
+    kind = MESSAGE_TYPES[message.role]
     data: dict[str, Any] = {"content": message.said, "additional_kwargs": {}, "response_metadata": {}, "type": kind}
     data |= {"name": message.name, "id": None}
     if kind == "ai":
@@ -126,15 +136,15 @@ def _plain(message: Message) -> dict[str, Any]:
     return {"type": kind, "data": data}
 
 
-def _sniff(head: Head) -> bool:
+def _sniff(head: FileHead) -> bool:
     forms = [(f"{at}type", f"{at}{own}") for at in ("", "[][].", "messages[].") for own in ("data.content", "lc")]
     return any(head.has(*form) for form in forms)
 
 
-LANGCHAIN = Format(
+LANGCHAIN = TraceFormat(
     "langchain",
     "LangChain's messages, one chat a line",
     _sniff,
-    documents_reader("langchain", _take, _is_chat),
-    as_lines(_tell),
+    document_reader("langchain", _decode_chat, _is_chat),
+    json_lines_writer(_encode_record),
 )

@@ -4,86 +4,97 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from db.record import TraceRecord
-from fewshot_library.formats.chat import KEPT, Call, Message, chat_of, in_json, unclear
-from fewshot_library.formats.chat_record import Chat, record_from
-from fewshot_library.formats.contents import Open, beside_calls, said
-from fewshot_library.formats.documents import Malformed, Origin, documents_reader, shaped
-from fewshot_library.formats.dropped import dropped
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Format, Found
-from fewshot_library.formats.lines import as_lines
+from db.trace_record import TraceRecord
+from fewshot_library.formats.chat import (
+    CHAT_FIELDS,
+    MessageToolCall,
+    TraceMessage,
+    list_ambiguities,
+    to_json_text,
+    trace_to_messages,
+)
+from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
+from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
+from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, document_reader, validate_shape
+from fewshot_library.formats.dropped import lost_fields
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import ReadResult, TraceFormat
+from fewshot_library.formats.lines import json_lines_writer
 
-ROLES = {"developer": "system", "function": "tool"}
+ROLE_ALIASES = {"developer": "system", "function": "tool"}
 
 
-class _Function(Open):
+class _FunctionCall(ExtensibleModel):
     name: str
     arguments: str | dict[str, Any] = "{}"
 
 
-class _ToolCall(Open):
-    function: _Function
+class _OpenAIToolCall(ExtensibleModel):
+    function: _FunctionCall
     id: str | None = None
     type: str = "function"
 
 
-class ChatMessage(Open):
+class OpenAIMessage(ExtensibleModel):
     """A message as JSON."""
 
     role: str
     content: Any = None
     reasoning_content: str | None = None
-    tool_calls: list[_ToolCall] | None = None
-    function_call: _Function | None = None
+    tool_calls: list[_OpenAIToolCall] | None = None
+    function_call: _FunctionCall | None = None
     tool_call_id: str | None = None
     name: str | None = None
 
 
-class _Chat(Open):
-    messages: list[ChatMessage]
+class _OpenAIChat(ExtensibleModel):
+    messages: list[OpenAIMessage]
     tools: list[dict[str, Any]] | None = None
 
 
-def take(raw: Any, origin: Origin) -> Iterator[Found]:
+def decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     """The trace that one of its records tells."""
-    chat = shaped(_Chat, raw)
-    messages = [message_of(each, number) for number, each in enumerate(chat.messages, start=1)]
-    return record_from(Chat(messages, chat.tools or [], chat.rest, thought_in_answer=True), origin)
+    chat = validate_shape(_OpenAIChat, raw)
+    messages = [decode_message(each, number) for number, each in enumerate(chat.messages, start=1)]
+    return chat_to_records(ChatTranscript(messages, chat.tools or [], chat.rest, thought_in_answer=True), origin)
 
 
-def message_of(raw: ChatMessage, number: int) -> Message:
+def decode_message(raw: OpenAIMessage, number: int) -> TraceMessage:
     """One of its messages, the `number`th."""
-    role = ROLES.get(raw.role, raw.role)
+    role = ROLE_ALIASES.get(raw.role, raw.role)
     if role not in ("system", "user", "assistant", "tool"):
-        raise Malformed(f"message {number} has the role {raw.role!r}, which is none of system, user, assistant, tool")
-    content = said(raw.content, f"message {number}")
+        raise MalformedRecord(
+            f"message {number} has the role {raw.role!r}, which is none of system, user, assistant, tool"
+        )
+    content = parse_content(raw.content, f"message {number}")
     reasoning = "\n\n".join(part for part in (raw.reasoning_content, content.reasoning) if part)
-    message = Message(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name)
-    message.rest = raw.rest | content.rest | beside_calls(raw.tool_calls or [])
+    message = TraceMessage(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name)
+    message.rest = raw.rest | content.rest | extra_call_fields(raw.tool_calls or [])
     if raw.name is not None and role != "tool":
         message.rest["name"] = raw.name
     for place, call in enumerate(raw.tool_calls or [], start=1):
-        message.calls.append(_call(call, f"message {number}, call {place}", f"{number}.{place}"))
+        message.calls.append(_decode_call(call, f"message {number}, call {place}", f"{number}.{place}"))
     if raw.function_call is not None:
         # The older form knows one call a message, which the next message of a function answers.
-        message.calls.append(_call(_ToolCall(function=raw.function_call), f"message {number}", str(number)))
+        message.calls.append(
+            _decode_call(_OpenAIToolCall(function=raw.function_call), f"message {number}", str(number))
+        )
     return message
 
 
-def _call(raw: _ToolCall, place: str, made_id: str) -> Call:
+def _decode_call(raw: _OpenAIToolCall, place: str, made_id: str) -> MessageToolCall:
     arguments = raw.function.arguments
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError) as wrong:
-            raise Malformed(f"{place}: its arguments are no JSON ({wrong})") from wrong
+            raise MalformedRecord(f"{place}: its arguments are no JSON ({wrong})") from wrong
     if not isinstance(arguments, dict):
-        raise Malformed(f"{place}: its arguments are no JSON object")
-    return Call(raw.id or made_id, raw.function.name, arguments)
+        raise MalformedRecord(f"{place}: its arguments are no JSON object")
+    return MessageToolCall(raw.id or made_id, raw.function.name, arguments)
 
 
-def plain(message: Message, *, arguments_as_text: bool = True) -> dict[str, Any]:
+def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> dict[str, Any]:
     """The message as JSON values; templates of other models want the arguments as an object."""
     told: dict[str, Any] = {"role": message.role, "content": message.said}
     if message.calls:
@@ -93,7 +104,7 @@ def plain(message: Message, *, arguments_as_text: bool = True) -> dict[str, Any]
                 "type": "function",
                 "function": {
                     "name": call.name,
-                    "arguments": in_json(call.arguments) if arguments_as_text else call.arguments,
+                    "arguments": to_json_text(call.arguments) if arguments_as_text else call.arguments,
                 },
             }
             for call in message.calls
@@ -103,17 +114,17 @@ def plain(message: Message, *, arguments_as_text: bool = True) -> dict[str, Any]
     return told
 
 
-def _tell(record: TraceRecord, export: Export) -> tuple[dict[str, Any], list[str]]:
-    told: dict[str, Any] = {"messages": [plain(message) for message in chat_of(record)]}
+def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
+    told: dict[str, Any] = {"messages": [encode_message(message) for message in trace_to_messages(record)]}
     if tools := export.definitions(record):
         told |= {"tools": tools, "parallel_tool_calls": False}
-    return told, [*dropped(record, KEPT), *unclear(record)]
+    return told, [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
 
 
-OPENAI = Format(
+OPENAI = TraceFormat(
     "openai",
     "chats with tool calls, as models are fine-tuned with them",
     lambda head: head.has("messages[].role"),
-    documents_reader("openai", take),
-    as_lines(_tell),
+    document_reader("openai", decode_chat),
+    json_lines_writer(_encode_record),
 )

@@ -3,97 +3,97 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fewshot_library.formats.chat import Call, Message, in_json
-from fewshot_library.formats.conversation import Told, ToolUse, spans_reader
-from fewshot_library.formats.documents import Malformed
-from fewshot_library.formats.format import Format
-from fewshot_library.formats.head import Head
-from fewshot_library.formats.spans import Span, parsed
+from fewshot_library.formats.chat import MessageToolCall, TraceMessage, to_json_text
+from fewshot_library.formats.conversation import SpanContent, SpanToolRun, span_trace_reader
+from fewshot_library.formats.documents import MalformedRecord
+from fewshot_library.formats.format import TraceFormat
+from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.spans import TraceSpan, parse_json_text
 
-TOOL, AGENT = "execute_tool", "invoke_agent"
+TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
 
 
-def _tell(span: Span) -> Told:
-    told = Told(annotations=[found] if (found := span.get("gen_ai.evaluation")) else [])
+def _decode_span(span: TraceSpan) -> SpanContent:
+    told = SpanContent(annotations=[found] if (found := span.get("gen_ai.evaluation")) else [])
     name = span.text("gen_ai.tool.name")
-    if name is not None and span.get("gen_ai.operation.name") in (TOOL, None):
-        told.use = ToolUse(_call(span, name), _result(span.get("gen_ai.tool.call.result")))
+    if name is not None and span.get("gen_ai.operation.name") in (TOOL_OPERATION, None):
+        told.use = SpanToolRun(_decode_call(span, name), _result_text(span.get("gen_ai.tool.call.result")))
         return told
-    before = [*_system(span), *_messages(span, "gen_ai.input.messages")]
-    said = list(_messages(span, "gen_ai.output.messages"))
-    if span.get("gen_ai.operation.name") == AGENT:
+    before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages")]
+    said = list(_decode_messages(span, "gen_ai.output.messages"))
+    if span.get("gen_ai.operation.name") == AGENT_OPERATION:
         # An agent's span tells the ends of what its model's spans tell whole.
         told.asked = next((each.content for each in reversed(before) if each.role == "user"), None)
         told.concluded = told.answered = said[-1].content if said and said[-1].content else None
         return told
     told.before, told.said = before, said
-    told.tools = [_definition(each) for each in span.listed("gen_ai.tool.definitions") if isinstance(each, dict)]
+    told.tools = [_tool_definition(each) for each in span.listed("gen_ai.tool.definitions") if isinstance(each, dict)]
     return told
 
 
-def _call(span: Span, name: str) -> Call:
+def _decode_call(span: TraceSpan, name: str) -> MessageToolCall:
     arguments = span.get("gen_ai.tool.call.arguments")
-    return Call(span.text("gen_ai.tool.call.id") or span.id, name, _arguments(arguments))
+    return MessageToolCall(span.text("gen_ai.tool.call.id") or span.id, name, _decode_arguments(arguments))
 
 
-def _arguments(raw: Any) -> dict[str, Any]:
-    found = parsed(raw) if isinstance(raw, str) else raw
+def _decode_arguments(raw: Any) -> dict[str, Any]:
+    found = parse_json_text(raw) if isinstance(raw, str) else raw
     if found is None:
         return {}
     return found if isinstance(found, dict) else {"input": found}
 
 
-def _result(raw: Any) -> str | None:
-    return raw if isinstance(raw, str) or raw is None else in_json(raw)
+def _result_text(raw: Any) -> str | None:
+    return raw if isinstance(raw, str) or raw is None else to_json_text(raw)
 
 
-def _definition(raw: dict[str, Any]) -> dict[str, Any]:
+def _tool_definition(raw: dict[str, Any]) -> dict[str, Any]:
     """The tool as chat models take it; the convention has its parts beside the type."""
     return raw if "function" in raw else {"type": "function", "function": {k: v for k, v in raw.items() if k != "type"}}
 
 
-def _system(span: Span) -> Iterator[Message]:
+def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
     parts = span.listed("gen_ai.system_instructions")
     if not parts and (whole := span.text("gen_ai.system_instructions")):
         parts = [{"content": whole}]
     texts = [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
     if texts:
-        yield Message("system", "\n\n".join(texts))
+        yield TraceMessage("system", "\n\n".join(texts))
 
 
-def _messages(span: Span, path: str) -> Iterator[Message]:
+def _decode_messages(span: TraceSpan, path: str) -> Iterator[TraceMessage]:
     found = span.get(path)
-    single = parsed(found) if isinstance(found, str) else found
+    single = parse_json_text(found) if isinstance(found, str) else found
     # Some agents tell a single message as it is, and not in a list.
     listed = [single] if isinstance(single, dict) and "role" in single else span.listed(path)
     for number, raw in enumerate(listed):
         place = f"{path}.{number}"
         if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
-            raise Malformed(f"{place} has no role")
-        yield from _message(raw, place)
+            raise MalformedRecord(f"{place} has no role")
+        yield from _decode_message(raw, place)
 
 
-def _message(raw: dict[str, Any], place: str) -> Iterator[Message]:
+def _decode_message(raw: dict[str, Any], place: str) -> Iterator[TraceMessage]:
     """The message, and one more for each answer of a tool that it holds."""
     parts = raw.get("parts", [{"type": "text", "content": raw.get("content")}])
     if not isinstance(parts, list):
-        raise Malformed(f"{place}.parts is no list")
-    message = Message({"developer": "system"}.get(raw["role"], raw["role"]))
+        raise MalformedRecord(f"{place}.parts is no list")
+    message = TraceMessage({"developer": "system"}.get(raw["role"], raw["role"]))
     if message.role not in ("system", "user", "assistant", "tool"):
-        raise Malformed(f"{place} has the role {message.role!r}, which is none of system, user, assistant, tool")
-    answers: list[Message] = []
+        raise MalformedRecord(f"{place} has the role {message.role!r}, which is none of system, user, assistant, tool")
+    answers: list[TraceMessage] = []
     for number, part in enumerate(parts):
         if isinstance(part, dict) and part.get("type") == "tool_call_response":
-            seen = _result(part.get("response", part.get("result"))) or ""
-            answers.append(Message("tool", seen, call_id=part.get("id")))
+            seen = _result_text(part.get("response", part.get("result"))) or ""
+            answers.append(TraceMessage("tool", seen, call_id=part.get("id")))
         else:
-            _add(message, part, f"{place}.parts.{number}")
+            _add_part(message, part, f"{place}.parts.{number}")
     yield from answers
     if message.content or message.reasoning or message.calls or not answers:
         yield message
 
 
-def _add(message: Message, part: Any, place: str) -> None:
+def _add_part(message: TraceMessage, part: Any, place: str) -> None:
     """Add what the part says to the message."""
     match part:
         case {"type": "text", "content": str(text)}:
@@ -101,16 +101,18 @@ def _add(message: Message, part: Any, place: str) -> None:
         case {"type": "reasoning", "content": str(thought)}:
             message.reasoning += ("\n\n" if message.reasoning else "") + thought
         case {"type": "tool_call", "name": str(name)}:
-            message.calls.append(Call(str(part.get("id") or place), name, _arguments(part.get("arguments"))))
+            message.calls.append(
+                MessageToolCall(str(part.get("id") or place), name, _decode_arguments(part.get("arguments")))
+            )
         case _:
             kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-            raise Malformed(f"{place} is of the kind {kind!r}, which a trace cannot hold")
+            raise MalformedRecord(f"{place} is of the kind {kind!r}, which a trace cannot hold")
 
 
-def _sniff(head: Head) -> bool:
+def _sniff(head: FileHead) -> bool:
     return any("gen_ai" in key or (key.endswith(".key") and '"gen_ai.' in head.text) for key in head.keys)
 
 
-OPENTELEMETRY = Format(
-    "opentelemetry", "OpenTelemetry GenAI spans as JSON", _sniff, spans_reader("opentelemetry", _tell)
+OPENTELEMETRY = TraceFormat(
+    "opentelemetry", "OpenTelemetry GenAI spans as JSON", _sniff, span_trace_reader("opentelemetry", _decode_span)
 )

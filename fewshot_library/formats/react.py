@@ -6,113 +6,133 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from db.models import Step
-from db.record import TraceRecord
-from fewshot_library.formats.chat import KEPT, Call, Message, outcome, unclear
-from fewshot_library.formats.chat_record import Chat, record_from
-from fewshot_library.formats.documents import Malformed, Origin, taken
-from fewshot_library.formats.dropped import dropped
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Format, FormatError, Found, Losses, Refused, Remark, in_text, opened_text
-from fewshot_library.formats.head import Head
-from fewshot_library.formats.humaniq_tools import arguments_of, input_line
-from fewshot_library.formats.react_text import Told, Turn, compose, parse, white_space
+from db.trace_record import TraceRecord
+from fewshot_library.formats.chat import CHAT_FIELDS, MessageToolCall, TraceMessage, list_ambiguities, step_outcome_text
+from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
+from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, decode_record
+from fewshot_library.formats.dropped import lost_fields
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import (
+    ExportLosses,
+    FormatError,
+    ReadResult,
+    RecordRemark,
+    RefusedRecord,
+    TraceFormat,
+    open_text,
+    text_writer,
+)
+from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.humaniq_tools import format_input_line, parse_input_line
+from fewshot_library.formats.react_text import (
+    ReactTranscript,
+    ReactTurn,
+    find_outer_whitespace,
+    format_transcript,
+    parse_transcript,
+)
 
-NAME = "react"
-_QUESTION = re.compile(r"^(?=Question:)", re.MULTILINE)
-_PLAIN = re.compile(r"^(?:Thought|Action):", re.MULTILINE)
-_NUMBERED = re.compile(r"^(Thought|Action|Observation) \d+:", re.MULTILINE)
-_CALL = re.compile(r"([^\[\s]+)\[(.*)\]", re.DOTALL)
+FORMAT_NAME = "react"
+_QUESTION_START = re.compile(r"^(?=Question:)", re.MULTILINE)
+_PLAIN_MARKER = re.compile(r"^(?:Thought|Action):", re.MULTILINE)
+_NUMBERED_MARKER = re.compile(r"^(Thought|Action|Observation) \d+:", re.MULTILINE)
+_ACTION_CALL = re.compile(r"([^\[\s]+)\[(.*)\]", re.DOTALL)
 
 
-def _write(export: Export, stream: TextIO) -> Losses:
-    losses = Losses()
+def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
+    losses = ExportLosses()
     for record in export.records:
-        told = _told(record)
-        text = compose(told.stripped())
-        back = list(_records(text, NAME))
-        if [_says(each) for each in back if isinstance(each, TraceRecord)] != [_says(record)] or len(back) != 1:
+        told = _record_to_transcript(record)
+        text = format_transcript(told.stripped())
+        back = list(_parse_records(text, FORMAT_NAME))
+        if [_comparable_content(each) for each in back if isinstance(each, TraceRecord)] != [
+            _comparable_content(record)
+        ] or len(back) != 1:
             reason = "in this format its parts would be read as other parts"
-            losses.refused.append(Refused(f"trace {record.trace.id}", reason))
+            losses.refused.append(RefusedRecord(f"trace {record.trace.id}", reason))
             continue
         stream.write(("\n" if losses.written else "") + text)
-        blurred = [what for what in unclear(record) if "error" in what]
-        losses.lost.update([*dropped(record, KEPT), *blurred, *white_space(told)])
+        blurred = [what for what in list_ambiguities(record) if "error" in what]
+        losses.lost.update([*lost_fields(record, CHAT_FIELDS), *blurred, *find_outer_whitespace(told)])
         losses.written += 1
     return losses
 
 
-def _told(record: TraceRecord) -> Told:
-    told = Told(question=record.question.text, final_answer=record.trace.final_answer or None)
-    told.turns += [turn_of(step, record.question.text) for step in record.steps]
+def _record_to_transcript(record: TraceRecord) -> ReactTranscript:
+    told = ReactTranscript(question=record.question.text, final_answer=record.trace.final_answer or None)
+    told.turns += [step_to_turn(step, record.question.text) for step in record.steps]
     # A last step that is a thought alone would else be read as the final thought.
-    alone = bool(told.turns) and told.turns[-1] == Turn(told.turns[-1].thought)
+    alone = bool(told.turns) and told.turns[-1] == ReactTurn(told.turns[-1].thought)
     told.final_thought = record.trace.final_thought or ("" if alone and told.final_answer is not None else None)
     return told
 
 
-def turn_of(step: Step, question: str) -> Turn:
+def step_to_turn(step: Step, question: str) -> ReactTurn:
     """The step as the text tells it."""
-    turn = Turn(step.thought, step.tool, observation=_seen(step))
+    turn = ReactTurn(step.thought, step.tool, observation=_observation_text(step))
     if step.tool is not None:
-        turn.action_input = input_line(step.tool, step.arguments, question)
+        turn.action_input = format_input_line(step.tool, step.arguments, question)
     return turn
 
 
-def _seen(step: Step) -> str | None:
-    return None if step.observation is None and step.error is None else outcome(step)
+def _observation_text(step: Step) -> str | None:
+    return None if step.observation is None and step.error is None else step_outcome_text(step)
 
 
-def _says(record: TraceRecord) -> Any:
+def _comparable_content(record: TraceRecord) -> Any:
     """What a text can tell of a trace."""
 
     def cut(value: str | None) -> str | None:
         return value.strip() if value is not None else None
 
-    steps = [(cut(step.thought), step.tool, step.tool and step.arguments, cut(_seen(step))) for step in record.steps]
+    steps = [
+        (cut(step.thought), step.tool, step.tool and step.arguments, cut(_observation_text(step)))
+        for step in record.steps
+    ]
     trace = record.trace
     return cut(record.question.text), steps, cut(trace.final_thought) or None, cut(trace.final_answer) or None
 
 
-def _read(path: Path) -> Iterator[Found]:
+def _read_transcripts(path: Path) -> Iterator[ReadResult]:
     try:
-        with opened_text(path) as stream:
+        with open_text(path) as stream:
             text = stream.read()
     except UnicodeDecodeError as wrong:
         raise FormatError(f"{path} is no text in UTF-8 ({wrong.reason})") from wrong
-    return _records(text, path.stem)
+    return _parse_records(text, path.stem)
 
 
-def _records(text: str, file: str) -> Iterator[Found]:
-    before, *blocks = _QUESTION.split(text)
+def _parse_records(text: str, file: str) -> Iterator[ReadResult]:
+    before, *blocks = _QUESTION_START.split(text)
     if not blocks:
         raise FormatError(f'{file}: no line begins with "Question:"')
     if before.strip():
-        yield Remark("question 1", "the text before the first question was left out")
+        yield RecordRemark("question 1", "the text before the first question was left out")
     for number, block in enumerate(blocks, start=1):
-        yield from taken(block, _take, Origin(NAME, file, f"question {number}"))
+        yield from decode_record(block, _decode_block, RecordOrigin(FORMAT_NAME, file, f"question {number}"))
 
 
-def _take(block: Any, origin: Origin) -> Iterator[Found]:
-    told = _parsed(block)
+def _decode_block(block: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
+    told = _parse_block(block)
     question = told.question or ""
-    messages = [Message("user", question)]
+    messages = [TraceMessage("user", question)]
     for number, turn in enumerate(told.turns, start=1):
-        messages += _messages(turn, number, question)
-    chat = Chat(messages, answered=told.final_answer is not None, answer=told.response)
+        messages += _turn_messages(turn, number, question)
+    chat = ChatTranscript(messages, answered=told.final_answer is not None, answer=told.response)
     if told.final_answer is not None:
-        messages.append(Message("assistant", told.final_answer, told.final_thought or ""))
+        messages.append(TraceMessage("assistant", told.final_answer, told.final_thought or ""))
     if len(messages) == 1:
-        raise Malformed("it has neither a thought nor an answer")
+        raise MalformedRecord("it has neither a thought nor an answer")
     chat.rest = {"repeated": told.repeated} if told.repeated else {}
-    return record_from(chat, origin)
+    return chat_to_records(chat, origin)
 
 
-def _parsed(block: str) -> Told:
-    if _PLAIN.search(block) or not _NUMBERED.search(block):
-        return parse(block)
-    told = parse(_NUMBERED.sub(r"\1:", block))
+def _parse_block(block: str) -> ReactTranscript:
+    if _PLAIN_MARKER.search(block) or not _NUMBERED_MARKER.search(block):
+        return parse_transcript(block)
+    told = parse_transcript(_NUMBERED_MARKER.sub(r"\1:", block))
     for turn in told.turns:
-        if turn.action is not None and (call := _CALL.fullmatch(turn.action)):
+        if turn.action is not None and (call := _ACTION_CALL.fullmatch(turn.action)):
             turn.action, turn.action_input = call[1], call[2]
     if told.turns and told.turns[-1].action == "Finish" and told.final_answer is None:
         last = told.turns.pop()
@@ -120,23 +140,30 @@ def _parsed(block: str) -> Told:
     return told
 
 
-def _messages(turn: Turn, number: int, question: str) -> Iterator[Message]:
-    said = Message("assistant", turn.thought or "")
+def _turn_messages(turn: ReactTurn, number: int, question: str) -> Iterator[TraceMessage]:
+    said = TraceMessage("assistant", turn.thought or "")
     yield said
     if turn.action is not None:
-        said.calls.append(Call(str(number), turn.action, arguments_of(turn.action, turn.action_input, question)))
+        said.calls.append(
+            MessageToolCall(str(number), turn.action, parse_input_line(turn.action, turn.action_input, question))
+        )
     elif turn.action_input is not None:
-        raise Malformed(f"thought {number} has an Action Input and no Action")
+        raise MalformedRecord(f"thought {number} has an Action Input and no Action")
     if turn.observation is not None:
-        by = Message("environment") if turn.action is None else Message("tool", call_id=str(number))
+        by = TraceMessage("environment") if turn.action is None else TraceMessage("tool", call_id=str(number))
         by.content = turn.observation
         yield by
 
 
-def _sniff(head: Head) -> bool:
+def _sniff(head: FileHead) -> bool:
     text = head.text.lstrip()
-    marks = (_QUESTION, re.compile(f"{_PLAIN.pattern}|{_NUMBERED.pattern}|^Final Answer:", re.MULTILINE))
+    marks = (
+        _QUESTION_START,
+        re.compile(f"{_PLAIN_MARKER.pattern}|{_NUMBERED_MARKER.pattern}|^Final Answer:", re.MULTILINE),
+    )
     return text[:1] not in ("{", "[") and all(mark.search(text) for mark in marks)
 
 
-REACT = Format(NAME, "plain ReAct text, as prompts show it", _sniff, _read, in_text(_write))
+REACT = TraceFormat(
+    FORMAT_NAME, "plain ReAct text, as prompts show it", _sniff, _read_transcripts, text_writer(_write_transcripts)
+)

@@ -7,87 +7,91 @@ from typing import Any
 from uuid import UUID
 
 from db.models import Base, Edit, Judgement, Project, Question, Run, Step, Trace
-from db.plain import BrokenNoun, from_plain, to_plain
-from db.record import TraceRecord
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Format, FormatError, opened_text
-from fewshot_library.formats.head import Head
-from fewshot_library.formats.lines import as_lines
+from db.serialization import InvalidRecord, from_json_fields, to_json_fields
+from db.trace_record import TraceRecord
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import FormatError, TraceFormat, open_text
+from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.lines import json_lines_writer
 
-MARK = "showhow-trace"
-VERSION = 1
-ONE: dict[str, type[Base]] = {"project": Project, "question": Question, "trace": Trace}
-MANY: dict[str, type[Base]] = {"steps": Step, "removed": Step, "edits": Edit, "judgements": Judgement}
-KEYS = {"format", "version", "run", "people", *ONE, *MANY}
-
-
-def _sniff(head: Head) -> bool:
-    return head.keys.get("format") == MARK
+FORMAT_MARK = "showhow-trace"
+FORMAT_VERSION = 1
+SINGLE_MODELS: dict[str, type[Base]] = {"project": Project, "question": Question, "trace": Trace}
+LIST_MODELS: dict[str, type[Base]] = {"steps": Step, "removed": Step, "edits": Edit, "judgements": Judgement}
+RECORD_KEYS = {"format", "version", "run", "people", *SINGLE_MODELS, *LIST_MODELS}
 
 
-def read(path: Path) -> Iterator[TraceRecord]:
+def _sniff(head: FileHead) -> bool:
+    return head.keys.get("format") == FORMAT_MARK
+
+
+def read_records(path: Path) -> Iterator[TraceRecord]:
     """The traces of the file in order; a line that is wrong stops the reading."""
-    with opened_text(path) as stream:
+    with open_text(path) as stream:
         number = 0
         try:
             for line in stream:
                 number += 1
                 if line.strip():
-                    yield record_told(json.loads(line))
-        except (BrokenNoun, json.JSONDecodeError, RecursionError) as wrong:
+                    yield record_from_json(json.loads(line))
+        except (InvalidRecord, json.JSONDecodeError, RecursionError) as wrong:
             raise FormatError(f"{path}, line {number}: {wrong}") from wrong
         except UnicodeDecodeError as wrong:
             raise FormatError(f"{path}, after line {number}: no UTF-8 ({wrong.reason})") from wrong
 
 
-def record_told(told: Any) -> TraceRecord:
+def record_from_json(told: Any) -> TraceRecord:
     """The record that these values tell; BrokenNoun says what is wrong with them."""
-    if not isinstance(told, dict) or told.get("format") != MARK:
-        raise BrokenNoun(f'this is no trace of Showhow\'s: "format" is not "{MARK}"')
-    if told.get("version") != VERSION:
-        raise BrokenNoun(
-            f"version {told.get('version')} of the format is not known here, only {VERSION}; update Showhow"
+    if not isinstance(told, dict) or told.get("format") != FORMAT_MARK:
+        raise InvalidRecord(f'this is no trace of Showhow\'s: "format" is not "{FORMAT_MARK}"')
+    if told.get("version") != FORMAT_VERSION:
+        raise InvalidRecord(
+            f"version {told.get('version')} of the format is not known here, only {FORMAT_VERSION}; update Showhow"
         )
-    if odd := sorted(KEYS ^ told.keys()):
-        raise BrokenNoun(f"{odd[0]!r} is {'unknown' if odd[0] in told else 'missing'}")
-    one = {name: from_plain(kind, told[name]) for name, kind in ONE.items()}
-    many = {name: [from_plain(kind, each) for each in _list(told, name)] for name, kind in MANY.items()}
-    run = from_plain(Run, told["run"]) if told["run"] is not None else None
-    record = TraceRecord(**one, **many, run=run, people=_people(told["people"]))  # type: ignore[arg-type]
+    if odd := sorted(RECORD_KEYS ^ told.keys()):
+        raise InvalidRecord(f"{odd[0]!r} is {'unknown' if odd[0] in told else 'missing'}")
+    one = {name: from_json_fields(kind, told[name]) for name, kind in SINGLE_MODELS.items()}
+    many = {
+        name: [from_json_fields(kind, each) for each in _require_list(told, name)] for name, kind in LIST_MODELS.items()
+    }
+    run = from_json_fields(Run, told["run"]) if told["run"] is not None else None
+    record = TraceRecord(**one, **many, run=run, people=_parse_people(told["people"]))  # type: ignore[arg-type]
     if fault := next(record.faults(), None):
-        raise BrokenNoun(fault)
+        raise InvalidRecord(fault)
     return record
 
 
-def _list(told: dict[str, Any], name: str) -> list[Any]:
+def _require_list(told: dict[str, Any], name: str) -> list[Any]:
     found = told[name]
     if not isinstance(found, list):
-        raise BrokenNoun(f"{name!r} is no list")
+        raise InvalidRecord(f"{name!r} is no list")
     return found
 
 
-def _people(told: Any) -> dict[UUID, str]:
+def _parse_people(told: Any) -> dict[UUID, str]:
     if not isinstance(told, dict) or not all(isinstance(name, str) and name for name in told.values()):
-        raise BrokenNoun("'people' does not name each person")
+        raise InvalidRecord("'people' does not name each person")
     try:
         return {UUID(key): name for key, name in told.items()}
     except ValueError as wrong:
-        raise BrokenNoun("'people' has a key that is no UUID") from wrong
+        raise InvalidRecord("'people' has a key that is no UUID") from wrong
 
 
-def told_of(record: TraceRecord) -> dict[str, Any]:
+def record_to_json(record: TraceRecord) -> dict[str, Any]:
     """The record as JSON values."""
-    told: dict[str, Any] = {"format": MARK, "version": VERSION}
-    told |= {name: to_plain(getattr(record, name)) for name in ONE}
+    told: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMAT_VERSION}
+    told |= {name: to_json_fields(getattr(record, name)) for name in SINGLE_MODELS}
     # The store's own count of its traces, which is another one elsewhere.
     del told["question"]["completed"]
     told["people"] = {str(key): record.people[key] for key in sorted(record.people)}
-    told["run"] = to_plain(record.run) if record.run else None
-    return told | {name: [to_plain(noun) for noun in getattr(record, name)] for name in MANY}
+    told["run"] = to_json_fields(record.run) if record.run else None
+    return told | {name: [to_json_fields(noun) for noun in getattr(record, name)] for name in LIST_MODELS}
 
 
-def _line(record: TraceRecord, _: Export) -> tuple[dict[str, Any], tuple[str, ...]]:
-    return told_of(record), ()
+def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any], tuple[str, ...]]:
+    return record_to_json(record), ()
 
 
-SHOWHOW = Format("showhow", "everything, one trace a line", _sniff, read, as_lines(_line))
+SHOWHOW = TraceFormat(
+    "showhow", "everything, one trace a line", _sniff, read_records, json_lines_writer(_encode_record)
+)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from fewshot_library.formats.documents import Malformed, moment
+from fewshot_library.formats.documents import MalformedRecord, parse_utc_datetime
 
-_OTLP = ("stringValue", "boolValue", "doubleValue", "bytesValue")
+_OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 
 
 @dataclass(slots=True)
-class Span:
+class TraceSpan:
     """One span; the dots in the names of its attributes are taken as a tree."""
 
     trace_id: str
@@ -40,13 +40,13 @@ class Span:
         """The list that stands there, be it one, JSON text of one, or numbered keys."""
         found = self.get(path)
         if isinstance(found, str):
-            found = parsed(found)
+            found = parse_json_text(found)
         if isinstance(found, dict) and found and all(key.isdigit() for key in found):
             return [found[key] for key in sorted(found, key=int)]
         return found if isinstance(found, list) else []
 
 
-def parsed(text: str) -> Any:
+def parse_json_text(text: str) -> Any:
     """The value of a JSON text; the text itself where it is none."""
     try:
         return json.loads(text)
@@ -54,19 +54,19 @@ def parsed(text: str) -> Any:
         return text
 
 
-def tree(flat: Any) -> Any:
+def nest_keys(flat: Any) -> Any:
     """The value with each "a.b" among its keys as a key "b" under a key "a"."""
     if isinstance(flat, list):
-        return [tree(each) for each in flat]
+        return [nest_keys(each) for each in flat]
     if not isinstance(flat, dict):
         return flat
     grown: dict[str, Any] = {}
     for key, value in flat.items():
-        put(grown, key.split("."), tree(value))
+        set_path(grown, key.split("."), nest_keys(value))
     return grown
 
 
-def put(grown: dict[str, Any], path: list[str], value: Any) -> None:
+def set_path(grown: dict[str, Any], path: list[str], value: Any) -> None:
     """Put the value at the path; what stood there as a text moves under an empty key."""
     for part in path[:-1]:
         below = grown.setdefault(part, {})
@@ -82,7 +82,7 @@ def put(grown: dict[str, Any], path: list[str], value: Any) -> None:
         grown[path[-1]] = value
 
 
-def spans_in(value: Any) -> Iterator[Any]:
+def iterate_raw_spans(value: Any) -> Iterator[Any]:
     """The raw spans of a JSON value: one, a list of them, or OTLP's nesting."""
     nested = None
     if isinstance(value, dict):
@@ -90,80 +90,80 @@ def spans_in(value: Any) -> Iterator[Any]:
     listed = value if nested is None else nested
     if isinstance(listed, list):
         for each in listed:
-            yield from spans_in(each)
+            yield from iterate_raw_spans(each)
     else:
         yield listed
 
 
-def span_of(raw: Any) -> Span:
+def parse_span(raw: Any) -> TraceSpan:
     """The span; Malformed says what is wrong with it."""
     if not isinstance(raw, dict) or "attributes" not in raw:
-        raise Malformed("it is no span: it has no attributes")
+        raise MalformedRecord("it is no span: it has no attributes")
     context = raw.get("context")
     own = {key.removeprefix("context."): value for key, value in raw.items()}
     own |= context if isinstance(context, dict) else {}
     attributes: dict[str, Any] = {}
-    for key, value in _attributes(raw["attributes"]):
-        put(attributes, key.split("."), value)
+    for key, value in _iterate_attributes(raw["attributes"]):
+        set_path(attributes, key.split("."), value)
     events = raw.get("events")
     for event in events if isinstance(events, list) else []:
         # What a model said may be told by an event of the span's.
         if isinstance(event, dict) and event.get("attributes"):
-            for key, value in _attributes(event["attributes"]):
-                put(attributes, key.split("."), value)
-    return Span(
-        trace_id=_text(own, "trace_id", "traceId") or "",
-        id=_text(own, "span_id", "spanId") or "",
-        parent_id=_text(own, "parent_id", "parentSpanId", "parent_span_id"),
-        name=_text(own, "name") or "",
-        started_at=_time(own, "start_time", "startTimeUnixNano"),
-        ended_at=_time(own, "end_time", "endTimeUnixNano"),
-        error=_error(own),
+            for key, value in _iterate_attributes(event["attributes"]):
+                set_path(attributes, key.split("."), value)
+    return TraceSpan(
+        trace_id=_first_text(own, "trace_id", "traceId") or "",
+        id=_first_text(own, "span_id", "spanId") or "",
+        parent_id=_first_text(own, "parent_id", "parentSpanId", "parent_span_id"),
+        name=_first_text(own, "name") or "",
+        started_at=_first_time(own, "start_time", "startTimeUnixNano"),
+        ended_at=_first_time(own, "end_time", "endTimeUnixNano"),
+        error=_error_message(own),
         attributes=attributes,
     )
 
 
-def _attributes(raw: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_attributes(raw: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(raw, dict):
         yield from raw.items()
     elif isinstance(raw, list):
         for each in raw:
             if not isinstance(each, dict) or not isinstance(each.get("key"), str):
-                raise Malformed("one of its attributes has no key")
-            yield each["key"], _otlp(each.get("value"))
+                raise MalformedRecord("one of its attributes has no key")
+            yield each["key"], _unwrap_otlp(each.get("value"))
     else:
-        raise Malformed(f"its attributes are no JSON object but a {type(raw).__name__}")
+        raise MalformedRecord(f"its attributes are no JSON object but a {type(raw).__name__}")
 
 
-def _otlp(value: Any) -> Any:
+def _unwrap_otlp(value: Any) -> Any:
     """The value that OTLP wraps in its kind."""
     match value:
         case {"intValue": str() | int() as number}:
             return int(number)
         case {"arrayValue": dict(inner)}:
-            return [_otlp(each) for each in inner.get("values") or []]
+            return [_unwrap_otlp(each) for each in inner.get("values") or []]
         case {"kvlistValue": dict(inner)}:
-            return dict(_attributes(inner.get("values") or []))
+            return dict(_iterate_attributes(inner.get("values") or []))
         case dict():
-            return next((value[kind] for kind in _OTLP if kind in value), None)
+            return next((value[kind] for kind in _OTLP_SCALARS if kind in value), None)
     return value
 
 
-def _text(own: dict[str, Any], *names: str) -> str | None:
+def _first_text(own: dict[str, Any], *names: str) -> str | None:
     return next((own[name] for name in names if isinstance(own.get(name), str) and own[name]), None)
 
 
-def _time(own: dict[str, Any], *names: str) -> datetime | None:
+def _first_time(own: dict[str, Any], *names: str) -> datetime | None:
     found = next((own[name] for name in names if own.get(name)), None)
     try:
         if isinstance(found, int | float) or (isinstance(found, str) and found.isdigit()):
             return datetime.fromtimestamp(int(found) / 1e9, UTC)
     except (ValueError, OverflowError, OSError) as wrong:
-        raise Malformed(f"its {names[0]} {found!r} is no time ({wrong})") from wrong
-    return moment(found, f"its {names[0]}") if isinstance(found, str) else None
+        raise MalformedRecord(f"its {names[0]} {found!r} is no time ({wrong})") from wrong
+    return parse_utc_datetime(found, f"its {names[0]}") if isinstance(found, str) else None
 
 
-def _error(own: dict[str, Any]) -> str | None:
+def _error_message(own: dict[str, Any]) -> str | None:
     """What went wrong, where the span says that it failed."""
     status = own.get("status")
     told = status if isinstance(status, dict) else {"status_code": own.get("status_code")}

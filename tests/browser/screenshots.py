@@ -9,6 +9,10 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
+from fiction.family import Family, build_universe_family
+from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.items import ItemCatalog
+from fiction.universe.universe import Universe
 from tests.browser.annotator import Annotator
 from tests.browser.asker import Asker
 from tests.browser.conftest import launch
@@ -16,11 +20,7 @@ from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 from tests.browser.settled import settle
 from tests.browser.visitor import Visitor
-from tools.registry import TOOLS
-from worlds.family import Family, true_family
-from worlds.generator.blocks import UNIVERSE
-from worlds.generator.items import Items
-from worlds.universe.universe import Universe
+from tools.registry import BUILT_IN_TOOLS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 Gold = dict[str, Any]
@@ -77,7 +77,7 @@ def take_question(page: Page, showhow: Showhow) -> Gold:
 def record(ada: Annotator, gold: Gold) -> None:
     """The steps of the gold trace by hand, and the thought of the answer."""
     for step in gold["steps"]:
-        ada.choose(f"Alt+{list(TOOLS).index(step['tool']) + 1}")
+        ada.choose(f"Alt+{list(BUILT_IN_TOOLS).index(step['tool']) + 1}")
         ada.thought.fill(step["thought"])
         for name, value in step["arguments"].items():
             ada.fill(name.replace("_", " "), ", ".join(value) if isinstance(value, list) else value)
@@ -98,8 +98,8 @@ def hand_in(ada: Annotator, gold: Gold) -> None:
 def walk(page: Page, showhow: Showhow) -> None:
     """A person of a world whose facts are spread over its sources, with grandparents and children."""
     showhow.run("world", "generate", "isles", "--people", "500", "--seed", "7", "--split", "text=50,graph=35,web=15")
-    universe = Universe.load(showhow.home / "worlds" / "isles" / UNIVERSE)
-    everybody = (true_family(universe, Items(universe).person(row)) for row in range(len(universe)))
+    universe = Universe.load(showhow.home / "worlds" / "isles" / UNIVERSE_FILE)
+    everybody = (build_universe_family(universe, ItemCatalog(universe).person(row)) for row in range(len(universe)))
     chosen = max((family for family in everybody if family and _fits(family)), key=lambda family: len(family.people))
     ada = Visitor(page, showhow.url, "ada")
     ada.look("isles", view="look", entity=chosen.centre)

@@ -18,9 +18,9 @@ import pytest
 
 from db import projects
 from db.database import Database
+from db.maintenance import check_database
 from db.models import Project, Question, User
 from db.schema import upgrade
-from db.upkeep import check
 
 KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))]
 
@@ -108,7 +108,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         template = request.getfixturevalue("postgresql_template")
         store = Database(_create(address, f"t{uuid4().hex}", template))
     yield store
-    assert check(store) == []
+    assert check_database(store) == []
     store.close()
 
 
@@ -154,4 +154,4 @@ def scene(database: Database) -> Scene:
         projects.add_questions(session, project.id, [Asked(f"Who built quay {n}?") for n in (1, 2, 3)])
         ada = projects.get_or_create_user(session, "ada")
         ben = projects.get_or_create_user(session, "ben")
-        return Scene(database, project, projects.questions(session, project.id), ada, ben)
+        return Scene(database, project, projects.list_questions(session, project.id), ada, ben)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from db import reading, recording
+from db import recording, traces
 from db.database import Database
 
 LONGEST_LIFE = 0.04
@@ -24,17 +24,17 @@ def record(url: str, trace_id: UUID, acknowledged: int, opened: int) -> None:
     """Record without end; a line is written once the transaction is on disk."""
     store = Database(url)
     with store.read() as session:
-        reading.open_trace(session, trace_id)
+        traces.load_trace(session, trace_id)
     os.write(opened, b"x")
     while True:
         with store.read() as session:
-            trace = reading.open_trace(session, trace_id).trace
+            trace = traces.load_trace(session, trace_id).trace
         new = recording.NewStep("a thought " * 50, "read", {"title": "Quay"})
         with store.begin() as session:
             step = recording.begin_step(session, trace_id, new, seen=trace.version)
         os.write(acknowledged, f"begun {step.id} {step.position}\n".encode())
         with store.begin() as session:
-            recording.complete_step(session, step.id, recording.Observed("found " * 500, {"n": 1}, None, 0.01))
+            recording.complete_step(session, step.id, recording.StepResult("found " * 500, {"n": 1}, None, 0.01))
         os.write(acknowledged, f"completed {step.id} {step.position}\n".encode())
 
 

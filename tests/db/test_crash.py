@@ -5,10 +5,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from db import projects, reading, recording
+from db import projects, recording, traces
 from db.database import Database
+from db.maintenance import check_database
 from db.schema import upgrade
-from db.upkeep import check
 
 DEATHS = 200
 
@@ -20,7 +20,7 @@ def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, a
     with store.begin() as session:
         project = projects.create_project(session, "p", "w")
         projects.add_questions(session, project.id, [asked("who?")])
-        (question,) = projects.questions(session, project.id)
+        (question,) = projects.list_questions(session, project.id)
         ada = projects.get_or_create_user(session, "ada")
         trace = recording.start_trace(session, question.id, ada.id)
     acknowledged = tmp_path / "acknowledged"
@@ -32,7 +32,7 @@ def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, a
         what, step_id, _ = line.split()
         (begun if what == "begun" else completed).add(step_id)
     with store.read() as session:
-        steps = reading.open_trace(session, trace.id).steps
+        steps = traces.load_trace(session, trace.id).steps
     stored = Counter(str(step.id) for step in steps)
     assert len(begun) > DEATHS / 20  # else nothing was at stake; a busy machine begins few
     assert begun <= stored.keys()
@@ -43,5 +43,5 @@ def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, a
     # Only the step at work may be on disk without its acknowledgement having been heard, one a death.
     assert len(stored.keys() - begun) <= DEATHS
     assert [step.position for step in steps] == list(range(1, len(steps) + 1))
-    assert check(store) == []
+    assert check_database(store) == []
     store.close()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from db import drafting, projects, recording
-from db.database import Conflict, Database, Missing, StoreError, StoreUnavailable
+from db import drafts, projects, recording
+from db.database import Conflict, Database, RowNotFound, StoreError, StoreUnavailable
 from db.models import Project, User
 
 
@@ -49,19 +49,19 @@ def test_a_file_that_is_no_database_is_said_to_be_unsound(tmp_path):
     (tmp_path / "x.db").write_text("this is a letter, not a database, and it is long enough to be read as a page" * 20)
     store = Database(f"sqlite:///{tmp_path / 'x.db'}")
     with pytest.raises(StoreUnavailable, match="not a database"), store.read() as session:
-        projects.projects(session)
+        projects.list_projects(session)
     store.close()
 
 
 def test_a_database_without_tables_says_to_upgrade(empty_database):
     with pytest.raises(StoreUnavailable, match="showhow db upgrade"), empty_database.read() as session:
-        projects.projects(session)
+        projects.list_projects(session)
 
 
 def test_a_server_that_is_not_there_is_said_not_to_answer():
     store = Database("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
     with pytest.raises(StoreUnavailable, match="does not answer"), store.read() as session:
-        projects.projects(session)
+        projects.list_projects(session)
     store.close()
 
 
@@ -74,7 +74,7 @@ def test_a_change_that_fails_leaves_nothing_behind(database):
     with pytest.raises(StoreError, match=r"U\+0000"):
         change()
     with database.read() as session:
-        assert projects.projects(session) == []
+        assert projects.list_projects(session) == []
 
 
 def test_what_does_not_fit_is_a_conflict_and_a_row_that_is_gone_is_missing(database):
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_a_conflict_and_a_row_that_is_gone_is_missing(datab
         user = projects.get_or_create_user(session, "ada")
     with pytest.raises(Conflict, match="does not fit"), database.begin() as session:
         session.add(User(name="ada"))
-    with pytest.raises(Missing), database.read() as session:
+    with pytest.raises(RowNotFound), database.read() as session:
         session.get_one(Project, user.id)
 
 
@@ -117,7 +117,7 @@ def test_fifty_people_write_at_once_and_nothing_is_lost(scene):
         try:
             for number in range(3):
                 with scene.database.begin() as session:
-                    drafting.save_draft(session, trace_id, {"n": number})
+                    drafts.save_draft(session, trace_id, {"n": number})
                 with scene.database.begin() as session:
                     recording.begin_step(session, trace_id, recording.NewStep(f"{number}"), seen=number + 1)
         except StoreError as failed:

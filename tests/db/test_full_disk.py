@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from db import projects, reading, recording
+from db import projects, recording, traces
 from db.database import Database, StoreFull
+from db.maintenance import check_database
 from db.schema import upgrade
-from db.upkeep import check
 
 STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})
 
@@ -38,7 +38,7 @@ def prepared(store: Database, asked) -> recording.Trace:
     with store.begin() as session:
         project = projects.create_project(session, "p", "w")
         projects.add_questions(session, project.id, [asked("who?")])
-        (question,) = projects.questions(session, project.id)
+        (question,) = projects.list_questions(session, project.id)
         return recording.start_trace(session, question.id, projects.get_or_create_user(session, "ada").id)
 
 
@@ -60,7 +60,7 @@ def record_until_full(store: Database, trace_id) -> list[str]:
 
 def stored(store: Database, trace_id) -> list[str]:
     with store.read() as session:
-        return [str(step.id) for step in reading.open_trace(session, trace_id).steps]
+        return [str(step.id) for step in traces.load_trace(session, trace_id).steps]
 
 
 def test_a_full_disk_loses_nothing_and_recording_goes_on_when_there_is_room(small_disk, asked):
@@ -76,7 +76,7 @@ def test_a_full_disk_loses_nothing_and_recording_goes_on_when_there_is_room(smal
         seen = session.get_one(recording.Trace, trace.id).version
         acknowledged.append(str(recording.begin_step(session, trace.id, STEP, seen=seen).id))
     assert stored(store, trace.id) == acknowledged
-    assert check(store) == []
+    assert check_database(store) == []
     store.close()
 
 
@@ -93,5 +93,5 @@ def test_a_database_that_may_not_grow_is_full_in_the_same_words(tmp_path, asked)
         seen = session.get_one(recording.Trace, trace.id).version
         recording.begin_step(session, trace.id, STEP, seen=seen)
     assert len(stored(store, trace.id)) == len(acknowledged) + 1
-    assert check(store) == []
+    assert check_database(store) == []
     store.close()

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from db import forking, projects, queue, reading, recording, review
+from db import projects, queue, recording, review, traces
 from db.database import Database, StoreError
-from db.merge import merge
+from db.merge import merge_trace
 from db.models import Question
-from db.recording import Answers, NewStep, Observed
+from db.recording import NewStep, StepResult, TraceAnswers
 from db.schema import upgrade
 
 
@@ -27,16 +27,16 @@ def recorded(scene: Any) -> Any:
     with scene.database.begin() as session:
         first = recording.start_trace(session, scene.questions[1].id, scene.ada.id)
         recording.begin_step(session, first.id, NewStep("one"), seen=1)
-        trace = forking.fork(session, first.id, 1, scene.ada.id)
+        trace = traces.fork_trace(session, first.id, 1, scene.ada.id)
         step = recording.begin_step(session, trace.id, NewStep("two", "read", {"title": "é"}), seen=1)
-        recording.complete_step(session, step.id, Observed("found", {"hits": []}, None, 0.5))
-        recording.rate(session, step.id, 4, seen=3, by=scene.ada.id)
+        recording.complete_step(session, step.id, StepResult("found", {"hits": []}, None, 0.5))
+        recording.rate_step(session, step.id, 4, seen=3, by=scene.ada.id)
         recording.begin_step(session, trace.id, NewStep("three"), seen=4)
         recording.undo_step(session, trace.id, seen=5, by=scene.ada.id)
-        recording.submit(session, trace.id, Answers("Ada"), seen=6, by=scene.ada.id)
-        review.approve(session, trace.id, by=scene.ben.id, comment="good")
+        recording.submit_trace(session, trace.id, TraceAnswers("Ada"), seen=6, by=scene.ada.id)
+        review.approve_trace(session, trace.id, by=scene.ben.id, comment="good")
     with scene.database.read() as session:
-        return reading.open_trace(session, trace.id)
+        return traces.load_trace(session, trace.id)
 
 
 def test_a_trace_arrives_with_everything_and_a_second_time_changes_nothing(scene, elsewhere):
@@ -44,11 +44,11 @@ def test_a_trace_arrives_with_everything_and_a_second_time_changes_nothing(scene
     with elsewhere.begin() as session:
         # Here ben has another key, and the project another question in the same place.
         projects.get_or_create_user(session, "ben")
-        assert merge(session, record) == "added"
+        assert merge_trace(session, record) == "added"
     with elsewhere.begin() as session:
-        arrived = reading.open_trace(session, record.trace.id)
-        assert merge(session, record) == "same"
-        assert merge(session, arrived) == "same"
+        arrived = traces.load_trace(session, record.trace.id)
+        assert merge_trace(session, record) == "same"
+        assert merge_trace(session, arrived) == "same"
     assert (arrived.steps, arrived.removed) == (record.steps, record.removed)
     assert arrived.trace.version == record.trace.version
     assert [e.before for e in arrived.edits] == [e.before for e in record.edits]
@@ -61,49 +61,49 @@ def test_the_same_question_is_found_by_its_text_and_another_gets_a_place_of_its_
     with elsewhere.begin() as session:
         project = projects.create_project(session, "harbours", "harbour")
         projects.add_questions(session, project.id, [asked("x?"), asked("y?"), asked(record.question.text)])
-        merge(session, record)
-        assert [q.completed for q in projects.questions(session, project.id)] == [0, 0, 1]
+        merge_trace(session, record)
+        assert [q.completed for q in projects.list_questions(session, project.id)] == [0, 0, 1]
     with elsewhere.begin() as session:
         other = copy.deepcopy(record)
         other.question.text, other.question.id = "z?", scene.ada.id
         other.trace.id = scene.ben.id
         other.trace.question_id = other.question.id
         other.steps, other.removed, other.edits, other.judgements = [], [], [], []
-        merge(session, other)
-        assert [(q.position, q.text) for q in projects.questions(session, project.id)][3:] == [(4, "z?")]
+        merge_trace(session, other)
+        assert [(q.position, q.text) for q in projects.list_questions(session, project.id)][3:] == [(4, "z?")]
 
 
 def test_a_trace_that_differs_is_left_as_it_is_here(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
-        merge(session, record)
+        merge_trace(session, record)
     changed = copy.deepcopy(record)
     changed.steps[0].thought = "something else"
     with elsewhere.begin() as session:
-        assert merge(session, changed) == "differs"
+        assert merge_trace(session, changed) == "differs"
     with elsewhere.read() as session:
-        assert reading.open_trace(session, record.trace.id).steps == record.steps
+        assert traces.load_trace(session, record.trace.id).steps == record.steps
 
 
 def test_a_trace_whose_steps_belong_to_another_one_is_refused_whole(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
-        merge(session, record)
+        merge_trace(session, record)
     stolen = copy.deepcopy(record)
     stolen.trace.id = scene.ben.id
     for part in (*stolen.steps, *stolen.removed, *stolen.edits, *stolen.judgements):
         part.trace_id = stolen.trace.id
     with pytest.raises(StoreError, match="does not fit"), elsewhere.begin() as session:
-        merge(session, stolen)
+        merge_trace(session, stolen)
     with elsewhere.read() as session:
-        assert len(list(reading.all_traces(session))) == 1
+        assert len(list(traces.iterate_traces(session))) == 1
 
 
 def test_a_merged_trace_counts_for_the_queue(scene):
     record = recorded(scene)
     with scene.database.read() as session:
         assert session.get_one(Question, record.question.id).completed == 1
-        assert queue.progress(session, scene.project.id, scene.ada.id).mine == 1
-        listed = reading.list_traces(session, status="approved", project="harbours")
+        assert queue.measure_progress(session, scene.project.id, scene.ada.id).mine == 1
+        listed = traces.list_trace_summaries(session, status="approved", project="harbours")
         assert [row.id for row in listed] == [record.trace.id]
-        assert [r.trace.id for r in reading.all_traces(session, status="draft")] == [record.trace.parent_id]
+        assert [r.trace.id for r in traces.iterate_traces(session, status="draft")] == [record.trace.parent_id]

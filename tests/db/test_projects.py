@@ -3,7 +3,7 @@
 import pytest
 
 from db import projects
-from db.database import Conflict, Missing
+from db.database import Conflict, RowNotFound
 
 
 def test_a_question_is_added_once_and_positions_go_on(database, asked):
@@ -11,7 +11,7 @@ def test_a_question_is_added_once_and_positions_go_on(database, asked):
         project = projects.create_project(session, "harbours", "harbour", tools=["read"])
         first = projects.add_questions(session, project.id, [asked("a?", "1"), asked("b?", "2"), asked("a?", "1")])
         second = projects.add_questions(session, project.id, [asked("b?", "2"), asked("b?", "3"), asked("c?")])
-        found = projects.questions(session, project.id)
+        found = projects.list_questions(session, project.id)
     assert (first.added, first.already, second.added, second.already) == (2, 1, 2, 1)
     assert [(q.position, q.text, q.source_id) for q in found] == [
         (1, "a?", "1"),
@@ -23,11 +23,11 @@ def test_a_question_is_added_once_and_positions_go_on(database, asked):
 
 def test_questions_are_fetched_in_stretches(scene):
     with scene.database.read() as session:
-        assert [q.position for q in projects.questions(session, scene.project.id, limit=2)] == [1, 2]
-        assert [q.position for q in projects.questions(session, scene.project.id, limit=2, after=2)] == [3]
-        texts = [q.text for q in projects.questions(session, scene.project.id)]
-        assert projects.question_texts(session, scene.project.id) == texts
-        assert projects.question_count(session, scene.project.id) == len(texts)
+        assert [q.position for q in projects.list_questions(session, scene.project.id, limit=2)] == [1, 2]
+        assert [q.position for q in projects.list_questions(session, scene.project.id, limit=2, after=2)] == [3]
+        texts = [q.text for q in projects.list_questions(session, scene.project.id)]
+        assert projects.list_question_texts(session, scene.project.id) == texts
+        assert projects.count_questions(session, scene.project.id) == len(texts)
 
 
 def test_everything_of_a_question_is_kept(database, asked):
@@ -38,7 +38,7 @@ def test_everything_of_a_question_is_kept(database, asked):
         project = projects.create_project(session, "p", "w")
         projects.add_questions(session, project.id, [given])
     with database.read() as session:
-        (kept,) = projects.questions(session, project.id)
+        (kept,) = projects.list_questions(session, project.id)
     assert (kept.source_id, kept.dataset, kept.split, kept.kind) == ("7", "set", "test", "kg")
     assert (kept.gold_answers, kept.decomposition, kept.details) == (
         [{"text": "Ada", "entity": "Q1"}],
@@ -53,12 +53,12 @@ def test_a_name_is_used_once(database):
         assert projects.get_or_create_project(session, "p", world="w").id == made.id
         assert projects.get_or_create_project(session, "p").id == made.id
         assert projects.get_or_create_user(session, "ada").id == projects.get_or_create_user(session, "ada").id
-        assert [project.name for project in projects.projects(session)] == ["p"]
+        assert [project.name for project in projects.list_projects(session)] == ["p"]
         with pytest.raises(Conflict, match="already"):
             projects.create_project(session, "p", "w")
         with pytest.raises(Conflict, match="needs a name"):
             projects.create_project(session, "  ", "w")
         with pytest.raises(Conflict, match="over the world 'w', not 'v'"):
             projects.get_or_create_project(session, "p", world="v")
-        with pytest.raises(Missing, match="name its world"):
+        with pytest.raises(RowNotFound, match="name its world"):
             projects.get_or_create_project(session, "q")

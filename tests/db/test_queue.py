@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from db import forking, projects, queue, recording, review
-from db.assignments import assignment
+from db import projects, queue, recording, review, traces
+from db.assignments import find_assignment
 from db.database import Conflict
-from db.models import Assignment, Project, Question, now
-from db.recording import Answers
+from db.models import Assignment, Project, Question, utc_now
+from db.recording import TraceAnswers
 
 
 def next_of(scene, person):
@@ -20,7 +20,7 @@ def next_of(scene, person):
 def answer(scene, question, person):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, person.id)
-        return recording.submit(session, trace.id, Answers("yes"), seen=trace.version, by=person.id)
+        return recording.submit_trace(session, trace.id, TraceAnswers("yes"), seen=trace.version, by=person.id)
 
 
 def completed(scene, question):
@@ -52,7 +52,7 @@ def test_an_answered_question_is_done_and_a_rejected_one_is_open_to_others_only(
     assert completed(scene, scene.questions[0]) == 1
     assert next_of(scene, scene.ben).position == 2
     with scene.database.begin() as session:
-        review.reject(session, trace.id, by=scene.ben.id, comment="no")
+        review.reject_trace(session, trace.id, by=scene.ben.id, comment="no")
     assert completed(scene, scene.questions[0]) == 0
     with scene.database.begin() as session:
         cleo = projects.get_or_create_user(session, "cleo")
@@ -63,7 +63,7 @@ def test_an_answered_question_is_done_and_a_rejected_one_is_open_to_others_only(
 def test_a_reservation_ends_and_what_others_took_meanwhile_is_not_given_twice(scene):
     question = next_of(scene, scene.ada)
     with scene.database.begin() as session:
-        assignment(session, question.id, scene.ada.id).until = now() - timedelta(seconds=1)
+        find_assignment(session, question.id, scene.ada.id).until = utc_now() - timedelta(seconds=1)
     assert next_of(scene, scene.ben).id == question.id
     assert next_of(scene, scene.ada).id != question.id
 
@@ -78,15 +78,15 @@ def test_overlap_gives_a_question_to_that_many_people(scene):
     answer(scene, scene.questions[0], scene.ben)
     assert completed(scene, scene.questions[0]) == 2
     with scene.database.read() as session:
-        far = queue.progress(session, scene.project.id, scene.ada.id)
+        far = queue.measure_progress(session, scene.project.id, scene.ada.id)
     assert (far.done, far.total, far.mine, far.skipped) == (1, 3, 1, 0)
 
 
 def test_two_traces_of_one_person_count_once(scene):
     trace = answer(scene, scene.questions[0], scene.ada)
     with scene.database.begin() as session:
-        child = forking.fork(session, trace.id, 0, scene.ada.id)
-        recording.submit(session, child.id, Answers("still yes"), seen=child.version, by=scene.ada.id)
+        child = traces.fork_trace(session, trace.id, 0, scene.ada.id)
+        recording.submit_trace(session, child.id, TraceAnswers("still yes"), seen=child.version, by=scene.ada.id)
     assert completed(scene, scene.questions[0]) == 1
 
 
@@ -95,44 +95,44 @@ def test_a_skipped_question_goes_to_others_and_can_be_taken_back(scene):
     with scene.database.begin() as session:
         recording.start_trace(session, question.id, scene.ada.id)
     with pytest.raises(Conflict, match="why the question is skipped"), scene.database.begin() as session:
-        queue.skip(session, question.id, scene.ada.id, " ")
+        queue.skip_question(session, question.id, scene.ada.id, " ")
     with scene.database.begin() as session:
-        queue.skip(session, question.id, scene.ada.id, "unclear")
+        queue.skip_question(session, question.id, scene.ada.id, "unclear")
     assert next_of(scene, scene.ada).position == 2
     assert next_of(scene, scene.ben).id == question.id
     with scene.database.read() as session:
-        assert queue.drafts(session, scene.project.id, scene.ada.id) == []
-        assert [(q.id, why) for q, why in queue.skipped(session, scene.project.id, scene.ada.id)] == [
+        assert queue.list_drafts(session, scene.project.id, scene.ada.id) == []
+        assert [(q.id, why) for q, why in queue.list_skipped_questions(session, scene.project.id, scene.ada.id)] == [
             (question.id, "unclear")
         ]
-        assert queue.progress(session, scene.project.id, scene.ada.id).skipped == 1
+        assert queue.measure_progress(session, scene.project.id, scene.ada.id).skipped == 1
     with scene.database.begin() as session:
-        queue.unskip(session, question.id, scene.ada.id)
+        queue.unskip_question(session, question.id, scene.ada.id)
     with scene.database.read() as session:
-        assert queue.skipped(session, scene.project.id, scene.ada.id) == []
+        assert queue.list_skipped_questions(session, scene.project.id, scene.ada.id) == []
 
 
 def test_a_skipped_draft_with_steps_is_kept_out_of_sight(scene):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
         recording.begin_step(session, trace.id, recording.NewStep("a thought"), seen=trace.version)
-        queue.skip(session, scene.questions[0].id, scene.ada.id, "later")
+        queue.skip_question(session, scene.questions[0].id, scene.ada.id, "later")
     with scene.database.begin() as session:
-        assert queue.drafts(session, scene.project.id, scene.ada.id) == []
-        queue.unskip(session, scene.questions[0].id, scene.ada.id)
-        (draft,) = queue.drafts(session, scene.project.id, scene.ada.id)
+        assert queue.list_drafts(session, scene.project.id, scene.ada.id) == []
+        queue.unskip_question(session, scene.questions[0].id, scene.ada.id)
+        (draft,) = queue.list_drafts(session, scene.project.id, scene.ada.id)
         assert draft.trace.id == trace.id
 
 
 def test_a_returned_trace_leaves_the_list_when_it_is_forked(scene):
     trace = answer(scene, scene.questions[0], scene.ada)
     with scene.database.begin() as session:
-        review.reject(session, trace.id, by=scene.ben.id, comment="no")
+        review.reject_trace(session, trace.id, by=scene.ben.id, comment="no")
     with scene.database.begin() as session:
-        assert len(queue.returned(session, scene.project.id, scene.ada.id)) == 1
-        forking.fork(session, trace.id, 0, scene.ada.id)
-        assert queue.returned(session, scene.project.id, scene.ada.id) == []
-        assert len(queue.drafts(session, scene.project.id, scene.ada.id)) == 1
+        assert len(queue.list_returned_traces(session, scene.project.id, scene.ada.id)) == 1
+        traces.fork_trace(session, trace.id, 0, scene.ada.id)
+        assert queue.list_returned_traces(session, scene.project.id, scene.ada.id) == []
+        assert len(queue.list_drafts(session, scene.project.id, scene.ada.id)) == 1
 
 
 def test_when_nothing_is_left_there_is_no_question(scene):
@@ -146,9 +146,9 @@ def test_recording_a_step_renews_the_reservation(scene):
     question = next_of(scene, scene.ada)
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, scene.ada.id)
-        assignment(session, question.id, scene.ada.id).until = now() - timedelta(seconds=1)
+        find_assignment(session, question.id, scene.ada.id).until = utc_now() - timedelta(seconds=1)
     with scene.database.begin() as session:
         recording.begin_step(session, trace.id, recording.NewStep("at work"), seen=trace.version)
     with scene.database.read() as session:
         place = session.query(Assignment).one()
-        assert place.until > now() + timedelta(hours=1)
+        assert place.until > utc_now() + timedelta(hours=1)

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from db import drafting, forking, queue, reading, recording, review
-from db.database import Conflict, Missing, StoreError
+from db import drafts, queue, recording, review, traces
+from db.database import Conflict, RowNotFound, StoreError
 from db.models import Step, Trace
-from db.recording import Answers, NewStep, Observed
+from db.recording import NewStep, StepResult, TraceAnswers
 
-FOUND = Observed("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
-ANSWERS = Answers("Ada Quay", answer_text="Ada", answer_graph="Q1", final_thought="both agree")
+FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
+ANSWERS = TraceAnswers("Ada Quay", answer_text="Ada", answer_graph="Q1", final_thought="both agree")
 
 
 def start(scene: Any) -> Trace:
@@ -34,15 +34,15 @@ def add(scene: Any, trace: Trace, thought: str = "look", tool: str | None = "wik
     return step
 
 
-def submit(scene: Any, trace: Trace, answers: Answers = ANSWERS) -> Trace:
+def submit(scene: Any, trace: Trace, answers: TraceAnswers = ANSWERS) -> Trace:
     seen = version(scene, trace)
     with scene.database.begin() as session:
-        return recording.submit(session, trace.id, answers, seen=seen, by=scene.ada.id)
+        return recording.submit_trace(session, trace.id, answers, seen=seen, by=scene.ada.id)
 
 
 def opened(scene: Any, trace: Trace) -> Any:
     with scene.database.read() as session:
-        return reading.open_trace(session, trace.id)
+        return traces.load_trace(session, trace.id)
 
 
 def test_a_trace_is_recorded_from_the_first_step_to_the_answer(scene):
@@ -83,7 +83,7 @@ def test_every_change_counts_one_and_every_stale_change_is_refused_with_what_hap
     ada = scene.ada.id
     step = add(scene, trace)
     changes: dict[str, Any] = {
-        "rate": lambda s, seen: recording.rate(s, step.id, 4, seen=seen, by=ada),
+        "rate": lambda s, seen: recording.rate_step(s, step.id, 4, seen=seen, by=ada),
         "thought": lambda s, seen: recording.edit_thought(s, step.id, "look again", seen=seen, by=ada),
         "again": lambda s, seen: recording.restart_step(s, step.id, seen=seen, by=ada),
         "undo": lambda s, seen: recording.undo_step(s, trace.id, seen=seen, by=ada),
@@ -129,7 +129,7 @@ def test_an_edit_keeps_what_it_replaced_with_who_and_when(scene):
     for rating in (2, 5):
         seen = version(scene, trace)
         with scene.database.begin() as session:
-            recording.rate(session, step.id, rating, seen=seen, by=ada)
+            recording.rate_step(session, step.id, rating, seen=seen, by=ada)
     seen = version(scene, trace)
     with scene.database.begin() as session:
         recording.edit_thought(session, step.id, "better", seen=seen, by=ada)
@@ -198,13 +198,13 @@ def test_what_was_undone_comes_back_until_something_is_written_in_its_place(scen
     assert change(recording.redo_step).id == first.id
     change(recording.undo_step)
     add(scene, trace, "another way")
-    with pytest.raises(Missing, match="no undone step"):
+    with pytest.raises(RowNotFound, match="no undone step"):
         change(recording.redo_step)
 
 
 def test_nothing_to_undo_says_so(scene):
     trace = start(scene)
-    with pytest.raises(Missing, match="no step to undo"), scene.database.begin() as session:
+    with pytest.raises(RowNotFound, match="no step to undo"), scene.database.begin() as session:
         recording.undo_step(session, trace.id, seen=trace.version, by=scene.ada.id)
 
 
@@ -213,10 +213,10 @@ def test_only_the_author_changes_a_draft_and_nobody_what_was_handed_in(scene):
     step = add(scene, trace)
     seen = version(scene, trace)
     with pytest.raises(Conflict, match="this trace is ada's; fork it"), scene.database.begin() as session:
-        recording.rate(session, step.id, 3, seen=seen, by=scene.ben.id)
+        recording.rate_step(session, step.id, 3, seen=seen, by=scene.ben.id)
     submit(scene, trace)
     with pytest.raises(Conflict, match="this trace is submitted since"), scene.database.begin() as session:
-        recording.rate(session, step.id, 3, seen=seen + 1, by=scene.ada.id)
+        recording.rate_step(session, step.id, 3, seen=seen + 1, by=scene.ada.id)
 
 
 @pytest.mark.parametrize("rating", [0, 6, -1])
@@ -225,32 +225,32 @@ def test_a_rating_is_from_one_to_five(scene, rating):
     step = add(scene, trace)
     seen = version(scene, trace)
     with pytest.raises(Conflict, match="from 1 to 5"), scene.database.begin() as session:
-        recording.rate(session, step.id, rating, seen=seen, by=scene.ada.id)
+        recording.rate_step(session, step.id, rating, seen=seen, by=scene.ada.id)
 
 
 def test_an_empty_final_answer_is_refused(scene):
     trace = start(scene)
     with pytest.raises(Conflict, match="final answer is empty"):
-        submit(scene, trace, Answers("  \n"))
+        submit(scene, trace, TraceAnswers("  \n"))
 
 
 def test_the_draft_is_used_up_by_the_step_it_became(scene):
     trace = start(scene)
     with scene.database.begin() as session:
-        drafting.save_draft(session, trace.id, {"thought": "half a thou"})
+        drafts.save_draft(session, trace.id, {"thought": "half a thou"})
     with scene.database.read() as session:
-        assert drafting.draft_of(session, trace.id).content == {"thought": "half a thou"}
+        assert drafts.find_draft(session, trace.id).content == {"thought": "half a thou"}
     add(scene, trace)
     with scene.database.read() as session:
-        assert drafting.draft_of(session, trace.id) is None
+        assert drafts.find_draft(session, trace.id) is None
 
 
 def test_a_draft_of_an_older_tab_does_not_replace_that_of_a_newer_one(scene):
     trace = start(scene)
     with scene.database.begin() as session:
-        drafting.save_draft(session, trace.id, {"opened": 2, "thought": "new"})
+        drafts.save_draft(session, trace.id, {"opened": 2, "thought": "new"})
     with pytest.raises(Conflict, match="newer tab"), scene.database.begin() as session:
-        drafting.save_draft(session, trace.id, {"opened": 1, "thought": "old"})
+        drafts.save_draft(session, trace.id, {"opened": 1, "thought": "old"})
 
 
 def test_a_fork_copies_the_steps_and_knows_its_parent(scene):
@@ -259,15 +259,15 @@ def test_a_fork_copies_the_steps_and_knows_its_parent(scene):
         add(scene, trace, thought)
     submit(scene, trace)
     with scene.database.begin() as session:
-        child = forking.fork(session, trace.id, 2, scene.ben.id)
+        child = traces.fork_trace(session, trace.id, 2, scene.ben.id)
     record, parent = opened(scene, child), opened(scene, trace)
     assert (record.trace.parent_id, record.trace.parent_position, record.trace.status) == (trace.id, 2, "draft")
     assert [step.thought for step in record.steps] == ["one", "two"]
     assert [step.data for step in record.steps] == [step.data for step in parent.steps[:2]]
     assert {step.id for step in record.steps}.isdisjoint(step.id for step in parent.steps)
     assert len(parent.steps) == 3
-    with pytest.raises(Missing, match="no step 4"), scene.database.begin() as session:
-        forking.fork(session, trace.id, 4, scene.ben.id)
+    with pytest.raises(RowNotFound, match="no step 4"), scene.database.begin() as session:
+        traces.fork_trace(session, trace.id, 4, scene.ben.id)
 
 
 def test_a_trace_is_approved_or_returned_and_its_author_is_told_why(scene):
@@ -275,17 +275,17 @@ def test_a_trace_is_approved_or_returned_and_its_author_is_told_why(scene):
     add(scene, trace)
     submit(scene, trace)
     with pytest.raises(Conflict, match="say what is wrong"), scene.database.begin() as session:
-        review.reject(session, trace.id, by=scene.ben.id, comment=" ")
+        review.reject_trace(session, trace.id, by=scene.ben.id, comment=" ")
     with scene.database.begin() as session:
-        review.reject(session, trace.id, by=scene.ben.id, comment="the wrong quay")
+        review.reject_trace(session, trace.id, by=scene.ben.id, comment="the wrong quay")
     with scene.database.read() as session:
-        (back,) = queue.returned(session, scene.project.id, scene.ada.id)
+        (back,) = queue.list_returned_traces(session, scene.project.id, scene.ada.id)
         assert (back.trace.id, back.comment) == (trace.id, "the wrong quay")
-        assert review.counts(session, scene.project.id) == {"rejected": 1}
+        assert review.count_by_status(session, scene.project.id) == {"rejected": 1}
     with scene.database.begin() as session:
-        review.approve(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, by=scene.ben.id)
     with pytest.raises(Conflict, match="approved already"), scene.database.begin() as session:
-        review.approve(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, by=scene.ben.id)
     record = opened(scene, trace)
     assert [(judgement.aspect, judgement.value) for judgement in record.judgements] == [
         ("approval", "rejected"),
@@ -301,7 +301,7 @@ def test_a_trace_is_approved_or_returned_and_its_author_is_told_why(scene):
 def test_a_draft_is_not_reviewed(scene):
     trace = start(scene)
     with pytest.raises(Conflict, match="only what was submitted"), scene.database.begin() as session:
-        review.approve(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, by=scene.ben.id)
 
 
 def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
@@ -312,13 +312,13 @@ def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
         step = add(scene, trace)
         seen = version(scene, trace)
         with scene.database.begin() as session:
-            recording.rate(session, step.id, 4, seen=seen, by=scene.ada.id)
+            recording.rate_step(session, step.id, 4, seen=seen, by=scene.ada.id)
         add(scene, trace)
         made.append(submit(scene, trace).id)
     seen_ids, after = [], None
     for _ in range(3):
         with scene.database.read() as session:
-            page = review.to_review(session, scene.project.id, limit=1, after=after)
+            page = review.list_for_review(session, scene.project.id, limit=1, after=after)
         (line,) = page.lines
         assert (line.steps, line.mean_rating, line.author, line.final_answer) == (2, 4.0, "ada", "Ada Quay")
         seen_ids.append(line.trace_id)
@@ -328,11 +328,11 @@ def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
 
 
 def test_a_trace_that_is_not_there_is_named(scene):
-    with pytest.raises(Missing, match=f"no trace {scene.ada.id}"), scene.database.read() as session:
-        reading.open_trace(session, scene.ada.id)
-    with pytest.raises(Missing), scene.database.begin() as session:
+    with pytest.raises(RowNotFound, match=f"no trace {scene.ada.id}"), scene.database.read() as session:
+        traces.load_trace(session, scene.ada.id)
+    with pytest.raises(RowNotFound), scene.database.begin() as session:
         recording.start_trace(session, scene.ada.id, scene.ada.id)
-    with pytest.raises(Missing), scene.database.begin() as session:
+    with pytest.raises(RowNotFound), scene.database.begin() as session:
         recording.complete_step(session, scene.ada.id, FOUND)
 
 
@@ -353,7 +353,7 @@ def test_text_is_kept_exactly(scene, text):
     with scene.database.begin() as session:
         step = recording.begin_step(session, trace.id, NewStep(text, "read", {"title": text}), seen=trace.version)
     with scene.database.begin() as session:
-        recording.complete_step(session, step.id, Observed(text, {"deep": [{text[:100]: [text]}]}, text, 0.0))
+        recording.complete_step(session, step.id, StepResult(text, {"deep": [{text[:100]: [text]}]}, text, 0.0))
     (kept,) = opened(scene, trace).steps
     assert (kept.thought, kept.arguments, kept.observation, kept.error) == (text, {"title": text}, text, text)
     assert kept.data == {"deep": [{text[:100]: [text]}]}

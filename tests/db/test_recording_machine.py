@@ -10,11 +10,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from db import forking, projects, reading, recording
-from db.database import Conflict, Database, Missing
+from db import projects, recording
+from db import traces as forking
+from db import traces as reading
+from db.database import Conflict, Database, RowNotFound
+from db.maintenance import check_database
 from db.models import Trace
 from db.schema import upgrade
-from db.upkeep import check
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=20)
 numbers = itertools.count()
@@ -47,7 +49,7 @@ class RecordingMachine(RuleBasedStateMachine):
             self.ada = projects.get_or_create_user(session, "ada").id
 
     def teardown(self) -> None:
-        assert check(self.store) == []
+        assert check_database(self.store) == []
         self.store.close()
         self.folder.cleanup()
 
@@ -57,7 +59,7 @@ class RecordingMachine(RuleBasedStateMachine):
         asked.text, asked.details = f"question {next(numbers)}", {}
         with self.store.begin() as session:
             projects.add_questions(session, self.project.id, [asked])
-            last = projects.questions(session, self.project.id)[-1]
+            last = projects.list_questions(session, self.project.id)[-1]
             trace = recording.start_trace(session, last.id, self.ada)
         self.expected.append(Expected(trace, []))
         return self.expected[-1]
@@ -65,7 +67,7 @@ class RecordingMachine(RuleBasedStateMachine):
     def change(self, trace: Expected, act, *, allowed: bool = True):
         """Do it, or see it refused when it may not be."""
         if trace.submitted or not allowed:
-            with pytest.raises((Conflict, Missing)), self.store.begin() as session:
+            with pytest.raises((Conflict, RowNotFound)), self.store.begin() as session:
                 act(session)
             return None
         with self.store.begin() as session:
@@ -85,7 +87,7 @@ class RecordingMachine(RuleBasedStateMachine):
     def complete(self, trace: Expected, place: int, text: str) -> None:
         if trace.steps:
             step = trace.steps[place % len(trace.steps)]
-            observed = recording.Observed(text, {"text": text}, None, 0.1)
+            observed = recording.StepResult(text, {"text": text}, None, 0.1)
             act = lambda s: recording.complete_step(s, step[0], observed)  # noqa: E731 - as the other rules have it
             if self.change(trace, act, allowed=not step[3]):
                 step[3] = True
@@ -94,7 +96,7 @@ class RecordingMachine(RuleBasedStateMachine):
     def rate(self, trace: Expected, place: int, rating: int) -> None:
         if trace.steps:
             step = trace.steps[place % len(trace.steps)]
-            act = lambda s: recording.rate(s, step[0], rating, seen=trace.version, by=self.ada)  # noqa: E731 - as above
+            act = lambda s: recording.rate_step(s, step[0], rating, seen=trace.version, by=self.ada)  # noqa: E731 - as above
             if self.change(trace, act, allowed=1 <= rating <= 5):
                 step[2] = rating
 
@@ -128,16 +130,16 @@ class RecordingMachine(RuleBasedStateMachine):
 
     @rule(trace=traces, answer=TEXTS)
     def submit(self, trace: Expected, answer: str) -> None:
-        answers = recording.Answers(answer)
-        act = lambda s: recording.submit(s, trace.id, answers, seen=trace.version, by=self.ada)  # noqa: E731 - as above
+        answers = recording.TraceAnswers(answer)
+        act = lambda s: recording.submit_trace(s, trace.id, answers, seen=trace.version, by=self.ada)  # noqa: E731 - as above
         if self.change(trace, act, allowed=bool(answer.strip()) and all(step[3] for step in trace.steps)):
             trace.submitted = True
 
     @rule(target=traces, trace=traces, place=st.integers(0, 4))
     def fork(self, trace: Expected, place: int) -> Expected:
         with self.store.begin() as session:
-            child = forking.fork(session, trace.id, min(place, len(trace.steps)), self.ada)
-            copies = reading.open_trace(session, child.id).steps
+            child = forking.fork_trace(session, trace.id, min(place, len(trace.steps)), self.ada)
+            copies = reading.load_trace(session, child.id).steps
         kept = [[copy.id, *step[1:]] for copy, step in zip(copies, trace.steps, strict=False)]
         self.expected.append(Expected(child, kept))
         return self.expected[-1]
@@ -146,7 +148,7 @@ class RecordingMachine(RuleBasedStateMachine):
     def the_store_is_as_expected(self) -> None:
         for trace in self.expected:
             with self.store.read() as session:
-                record = reading.open_trace(session, trace.id)
+                record = reading.load_trace(session, trace.id)
             told = [[s.id, s.thought, s.rating, s.finished_at is not None] for s in record.steps]
             assert told == trace.steps
             assert record.trace.version == trace.version

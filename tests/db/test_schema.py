@@ -13,13 +13,13 @@ from sqlalchemy import inspect, text
 from db import projects
 from db.database import Database, StoreUnavailable
 from db.models import Base
-from db.schema import downgrade, head, revision, upgrade
+from db.schema import current_revision, downgrade, latest_revision, upgrade
 
 
 def test_the_migrations_make_exactly_the_nouns(empty_database):
-    assert revision(empty_database) is None
+    assert current_revision(empty_database) is None
     assert upgrade(empty_database) is True
-    assert revision(empty_database) == head()
+    assert current_revision(empty_database) == latest_revision()
     with empty_database.read() as session:
         context = MigrationContext.configure(session.connection(), opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
@@ -46,7 +46,7 @@ def test_a_database_of_a_newer_program_is_left_alone(database):
     with pytest.raises(StoreUnavailable, match=r"revision 9999.*update the program"):
         upgrade(database)
     with database.begin() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": head()})
+        session.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": latest_revision()})
 
 
 def test_two_that_start_at_once_upgrade_once(tmp_path):
@@ -65,7 +65,7 @@ def test_two_that_start_at_once_upgrade_once(tmp_path):
     for thread in threads:
         thread.join()
     assert failures == []
-    assert {revision(store) for store in stores} == {head()}
+    assert {current_revision(store) for store in stores} == {latest_revision()}
     for store in stores:
         store.close()
 

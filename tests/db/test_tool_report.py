@@ -11,14 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, event
 
-from db import forking, projects, reading, recording
-from db.bulk import insert_rows, values
+from db import projects, recording
+from db import traces as forking
+from db import traces as reading
+from db.bulk_insert import field_values, insert_rows
 from db.database import Database
 from db.libraries import MODELS, PEOPLE
 from db.models import Project, Question, Step, Trace
 from db.schema import upgrade
-from db.tool_calls import Scope
-from db.tool_report import BOUNDS, ToolReport, ToolWorth, tool_report
+from db.tool_report import LATENCY_BUCKET_BOUNDS, ToolCallFilter, ToolReport, ToolStatistics, build_tool_report
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ERRORS = ("late: 1", "late: 2", "gone: x", "?")
@@ -45,7 +46,7 @@ def steps(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "tool": draw(st.none() | st.sampled_from(["read", "runQuery", "gone by now"])),
         "error": error,
-        "latency": draw(st.none() | st.floats(0, 40) | st.sampled_from(BOUNDS)) if finished else None,
+        "latency": draw(st.none() | st.floats(0, 40) | st.sampled_from(LATENCY_BUCKET_BOUNDS)) if finished else None,
         "rating": draw(st.none() | st.integers(1, 5)) if finished else None,
         "finished_at": START if finished else None,
         "started_at": START + timedelta(hours=draw(st.integers(0, 3))),
@@ -60,7 +61,7 @@ traces = st.lists(
     max_size=4,
 )
 scopes = st.builds(
-    Scope,
+    ToolCallFilter,
     project=st.none() | st.sampled_from([*PROJECTS, "no such project"]),
     tool=st.none() | st.sampled_from(["read", "never called"]),
     by=st.none() | st.sampled_from([PEOPLE, MODELS]),
@@ -73,9 +74,9 @@ def kind_of(error: str) -> str:
     return error.partition(":")[0]
 
 
-def report(database, scope: Scope = Scope(), **more: Any) -> ToolReport:  # noqa: B008 - it is frozen
+def report(database, scope: ToolCallFilter = ToolCallFilter(), **more: Any) -> ToolReport:  # noqa: B008 - it is frozen
     with database.read() as session:
-        return tool_report(session, scope, kind_of, **more)
+        return build_tool_report(session, scope, kind_of, **more)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -101,21 +102,21 @@ def fill(database, stored) -> list[dict[str, Any]]:
         for kind in (Step, Trace, Question, Project):
             session.execute(delete(kind))
         for place, (name, reasoner, drawn) in enumerate(stored):
-            project = projects.project_by_name(session, name) or projects.create_project(session, name, "w")
+            project = projects.find_project(session, name) or projects.create_project(session, name, "w")
             question = Question(project_id=project.id, position=place + 1, text=f"Which {place}?")
-            insert_rows(session, Question, [values(question)])
+            insert_rows(session, Question, [field_values(question)])
             trace = Trace(question_id=question.id, reasoner=reasoner)
-            insert_rows(session, Trace, [values(trace)])
+            insert_rows(session, Trace, [field_values(trace)])
             position = 0
             for each in drawn:
                 position += each.get("removed_at") is None
-                step = values(Step(trace_id=trace.id, position=max(position, 1), **each))
+                step = field_values(Step(trace_id=trace.id, position=max(position, 1), **each))
                 insert_rows(session, Step, [step])
                 rows.append(step | {"project": name, "reasoner": reasoner})
     return rows
 
 
-def fits(row: dict[str, Any], scope: Scope) -> bool:
+def fits(row: dict[str, Any], scope: ToolCallFilter) -> bool:
     return (
         row["tool"] is not None
         and scope.tool in (None, row["tool"])
@@ -126,7 +127,7 @@ def fits(row: dict[str, Any], scope: Scope) -> bool:
     )
 
 
-def compare(told: ToolWorth, rows: list[dict[str, Any]]) -> None:
+def compare(told: ToolStatistics, rows: list[dict[str, Any]]) -> None:
     standing = [row for row in rows if row["removed_at"] is None]
     assert (told.calls, told.undone) == (len(standing), len(rows) - len(standing))
     assert told.interrupted == sum(row["finished_at"] is None for row in standing)
@@ -139,7 +140,7 @@ def compare(told: ToolWorth, rows: list[dict[str, Any]]) -> None:
     compare_usage(told, [row["usage"]["tool"] for row in standing if "tool" in row["usage"]])
 
 
-def compare_latency(told: ToolWorth, seconds: list[float]) -> None:
+def compare_latency(told: ToolStatistics, seconds: list[float]) -> None:
     if not seconds:
         assert told.latency is None
         return
@@ -147,10 +148,10 @@ def compare_latency(told: ToolWorth, seconds: list[float]) -> None:
     percentiles = np.percentile(seconds, [50, 95], method="inverted_cdf").tolist()
     assert [told.latency.p50, told.latency.p95] == percentiles
     assert (told.latency.timed, told.latency.longest) == (len(seconds), max(seconds))
-    assert list(told.latency.classes) == np.histogram(seconds, [0, *BOUNDS, math.inf])[0].tolist()
+    assert list(told.latency.classes) == np.histogram(seconds, [0, *LATENCY_BUCKET_BOUNDS, math.inf])[0].tolist()
 
 
-def compare_ratings(told: ToolWorth, stars: list[int]) -> None:
+def compare_ratings(told: ToolStatistics, stars: list[int]) -> None:
     if not stars:
         assert told.ratings is None
         return
@@ -162,7 +163,7 @@ def compare_ratings(told: ToolWorth, stars: list[int]) -> None:
     assert told.ratings.spread == (pytest.approx(np.std(stars, ddof=1)) if len(stars) > 1 else None)
 
 
-def compare_usage(told: ToolWorth, usages: list[dict[str, Any]]) -> None:
+def compare_usage(told: ToolStatistics, usages: list[dict[str, Any]]) -> None:
     if not usages:
         assert told.usage is None
         return
@@ -184,21 +185,21 @@ def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
             step = recording.begin_step(
                 session, trace.id, recording.NewStep("Who?", "read"), seen=trace.version, by=scene.ada.id
             )
-            recording.complete_step(session, step.id, recording.Observed(found, {}, failed, 0.5))
+            recording.complete_step(session, step.id, recording.StepResult(found, {}, failed, 0.5))
         return trace
 
 
 def test_a_step_that_forks_copy_is_counted_once_and_what_is_run_in_them_counts(scene):
     trace = record(scene)
     with scene.database.begin() as session:
-        child = forking.fork(session, trace.id, 2, scene.ben.id)
-        grandchild = forking.fork(session, child.id, 1, scene.ada.id)
-        seen = reading.open_trace(session, child.id).trace.version
-        again = reading.open_trace(session, child.id).steps[-1]
+        child = forking.fork_trace(session, trace.id, 2, scene.ben.id)
+        grandchild = forking.fork_trace(session, child.id, 1, scene.ada.id)
+        seen = reading.load_trace(session, child.id).trace.version
+        again = reading.load_trace(session, child.id).steps[-1]
         recording.restart_step(session, again.id, seen=seen, by=scene.ben.id)
-        recording.complete_step(session, again.id, recording.Observed(None, None, "late: 2", 2.0))
-        copied = reading.open_trace(session, grandchild.id)
-        recording.rate(session, copied.steps[0].id, 1, seen=copied.trace.version, by=scene.ada.id)
+        recording.complete_step(session, again.id, recording.StepResult(None, None, "late: 2", 2.0))
+        copied = reading.load_trace(session, grandchild.id)
+        recording.rate_step(session, copied.steps[0].id, 1, seen=copied.trace.version, by=scene.ada.id)
     (read,) = report(scene.database).tools
     assert (read.calls, read.failures, read.ratings) == (3, {"late": 1}, None)
     assert read.latency is not None
@@ -209,7 +210,7 @@ def test_what_was_undone_is_counted_apart_and_leads_nowhere(scene):
     trace = record(scene, error="gone: x")
     with scene.database.begin() as session:
         recording.undo_step(
-            session, trace.id, seen=reading.open_trace(session, trace.id).trace.version, by=scene.ada.id
+            session, trace.id, seen=reading.load_trace(session, trace.id).trace.version, by=scene.ada.id
         )
     (read,) = report(scene.database).tools
     assert (read.calls, read.undone, read.failures) == (1, 1, {})
@@ -226,7 +227,7 @@ def test_the_figures_come_from_the_indexes_alone(tmp_path):
     fill(store, [(name, by, [ROW]) for name in PROJECTS for by in ("human", "humaniq")])
     asked: list[tuple[str, Any]] = []
     event.listen(store.engine, "before_cursor_execute", lambda _c, _d, words, given, *_: asked.append((words, given)))
-    report(store, Scope(project="quays", by=PEOPLE))
+    report(store, ToolCallFilter(project="quays", by=PEOPLE))
     told = [words for words in asked if " step" in words[0]]
     with store.engine.connect() as connection:
         plans = [connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", given).all() for words, given in told]

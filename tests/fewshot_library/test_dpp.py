@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from fewshot_library.dpp import NUGGET, Groups, Kernel, exchanged, explained, filled, greedy, log_det
+from fewshot_library.dpp import (
+    NUGGET,
+    Groups,
+    Kernel,
+    explain_picks,
+    fill_by_quality,
+    improve_by_exchange,
+    log_det,
+    select_greedily,
+)
 
 ALPHABET = "abcdef"
 
@@ -64,7 +73,7 @@ def random_kernel(seed, size, alpha=4.0, gamma=0.25):
 def test_the_picks_are_those_of_a_greedy_search_on_the_whole_kernel(k):
     for seed in range(40):
         kernel = random_kernel(seed, 16)
-        assert greedy(kernel, k) == plain_greedy(full(kernel), k)
+        assert select_greedily(kernel, k) == plain_greedy(full(kernel), k)
 
 
 def test_the_share_of_the_optimum_is_high_and_an_exchange_closes_the_gap():
@@ -72,9 +81,9 @@ def test_the_share_of_the_optimum_is_high_and_an_exchange_closes_the_gap():
     for seed in range(60):
         kernel = random_kernel(seed, 14)
         best = math.log(optimum(full(kernel), 3))
-        chosen = greedy(kernel, 3)
+        chosen = select_greedily(kernel, 3)
         shares.append(math.exp(log_det(kernel, chosen) - best))
-        after.append(math.exp(log_det(kernel, exchanged(kernel, chosen)) - best))
+        after.append(math.exp(log_det(kernel, improve_by_exchange(kernel, chosen)) - best))
     assert np.mean(shares) > 0.98
     assert np.mean(np.array(after) > 1 - 1e-9) >= 0.98
     assert all(better >= share - 1e-12 for better, share in zip(after, shares, strict=True))
@@ -85,7 +94,7 @@ def test_greedy_is_never_below_its_guarantee():
     for seed in range(60):
         kernel = random_kernel(seed, 10, alpha=0.5)
         for k in (2, 3, 4):
-            share = math.exp(log_det(kernel, greedy(kernel, k))) / optimum(full(kernel), k)
+            share = math.exp(log_det(kernel, select_greedily(kernel, k))) / optimum(full(kernel), k)
             assert share >= 1 / math.factorial(k) ** 2
 
 
@@ -101,8 +110,8 @@ def test_the_determinant_is_numpys():
 def test_gains_add_up_to_the_determinant_and_say_what_the_runner_up_would_have_given():
     for seed in range(20):
         kernel = random_kernel(seed, 12)
-        chosen = greedy(kernel, 4)
-        picks = explained(kernel, chosen)
+        chosen = select_greedily(kernel, 4)
+        picks = explain_picks(kernel, chosen)
         assert [pick.item for pick in picks] == chosen
         assert sum(pick.gain for pick in picks) == pytest.approx(log_det(kernel, chosen))
         for turn, pick in enumerate(picks):
@@ -130,36 +139,36 @@ def test_the_order_of_the_items_does_not_matter():
             Groups([seen.index(group) for group in of.tolist()]),
             lambda group, seen=seen, kernel=kernel: kernel.rows(seen[group])[seen],
         )
-        assert [int(order[item]) for item in greedy(shuffled, 4)] == greedy(kernel, 4)
+        assert [int(order[item]) for item in select_greedily(shuffled, 4)] == select_greedily(kernel, 4)
 
 
 def test_of_equal_items_the_lowest_is_taken():
-    assert greedy(kernel_of([0, 1, 1, 1], ["a", "b", "c", "d"]), 2) == [1, 2]
-    assert greedy(kernel_of([0, 0, 0], ["a", "a", "a"]), 2) == [0, 1]
-    assert greedy(kernel_of([0, 0, 0, 0], ["b", "a", "b", "a"]), 4) == [0, 1, 2, 3]
+    assert select_greedily(kernel_of([0, 1, 1, 1], ["a", "b", "c", "d"]), 2) == [1, 2]
+    assert select_greedily(kernel_of([0, 0, 0], ["a", "a", "a"]), 2) == [0, 1]
+    assert select_greedily(kernel_of([0, 0, 0, 0], ["b", "a", "b", "a"]), 4) == [0, 1, 2, 3]
 
 
 def test_duplicates_are_taken_after_everything_new():
     kernel = kernel_of([0.1, 0.1, 0.1, 0, 0], ["ab", "ab", "ab", "cdef", "fedcba"])
-    assert set(greedy(kernel, 3)) == {0, 3, 4}
-    assert set(greedy(kernel, 5)) == set(range(5))
+    assert set(select_greedily(kernel, 3)) == {0, 3, 4}
+    assert set(select_greedily(kernel, 5)) == set(range(5))
 
 
 def test_without_a_nugget_what_is_the_same_is_never_taken_twice():
     kernel = kernel_of([0.3, 0.2, 0.1], ["ab", "ab", "c"], nugget=0.0)
-    assert greedy(kernel, 3) == [0, 2]
-    assert filled(kernel, greedy(kernel, 3), 3) == [0, 2, 1]
-    last = explained(kernel, [0, 2, 1])[-1]
+    assert select_greedily(kernel, 3) == [0, 2]
+    assert fill_by_quality(kernel, select_greedily(kernel, 3), 3) == [0, 2, 1]
+    last = explain_picks(kernel, [0, 2, 1])[-1]
     assert (last.item, last.filled, last.novelty, last.gain) == (1, True, 0.0, -math.inf)
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 4, 9])
 def test_there_are_never_more_picks_than_items(k):
     kernel = kernel_of([3, 2, 1], ["a", "b", "c"])
-    assert greedy(kernel, k) == [0, 1, 2][:k]
-    assert filled(kernel, greedy(kernel, k), k) == [0, 1, 2][:k]
+    assert select_greedily(kernel, k) == [0, 1, 2][:k]
+    assert fill_by_quality(kernel, select_greedily(kernel, k), k) == [0, 1, 2][:k]
     nothing = kernel_of([], [])
-    assert greedy(nothing, k) == filled(nothing, [], k) == explained(nothing, []) == []
+    assert select_greedily(nothing, k) == fill_by_quality(nothing, [], k) == explain_picks(nothing, []) == []
 
 
 def test_where_the_similarities_are_not_positive_definite_the_chosen_ones_still_are():
@@ -168,10 +177,10 @@ def test_where_the_similarities_are_not_positive_definite_the_chosen_ones_still_
     table = 1 - np.array([[Levenshtein.normalized_distance(a, b) for b in words] for a in words])
     assert np.linalg.eigvalsh(table).min() < 0
     kernel = Kernel(np.zeros(4), Groups(range(4)), lambda group: table[group], 0.0)
-    chosen = greedy(kernel, 4)
+    chosen = select_greedily(kernel, 4)
     assert len(chosen) < 4
     assert np.linalg.eigvalsh(table[np.ix_(chosen, chosen)]).min() > 0
-    assert len(filled(kernel, chosen, 4)) == 4
+    assert len(fill_by_quality(kernel, chosen, 4)) == 4
 
 
 @settings(max_examples=150, deadline=None)
@@ -182,12 +191,12 @@ def test_where_the_similarities_are_not_positive_definite_the_chosen_ones_still_
 )
 def test_whatever_the_items_the_choice_is_sound(items, k, gamma):
     kernel = kernel_of([quality for quality, _ in items], [word for _, word in items], gamma)
-    chosen = greedy(kernel, k)
+    chosen = select_greedily(kernel, k)
     assert len(set(chosen)) == len(chosen) <= min(k, len(items))
-    better = exchanged(kernel, chosen)
+    better = improve_by_exchange(kernel, chosen)
     assert len(set(better)) == len(chosen)
     assert log_det(kernel, better) >= log_det(kernel, chosen) - 1e-9
-    complete = filled(kernel, better, k)
+    complete = fill_by_quality(kernel, better, k)
     assert len(set(complete)) == len(complete) == min(k, len(items))
     if chosen:
         assert np.linalg.slogdet(full(kernel)[np.ix_(chosen, chosen)]).sign == 1

@@ -11,12 +11,12 @@ from sentence_transformers import SentenceTransformer
 
 from fewshot_library import encoder as encoder_module
 from fewshot_library.encoder import (
-    BUNDLED,
+    BUNDLED_MODEL,
     EncoderUnavailable,
     SentenceEncoder,
-    bundled_folder,
-    check_weights,
+    bundled_model_folder,
     load_model,
+    verify_weights,
 )
 
 TEXTS = ["Where was Ada born?", "The baker lives by the harbour.", "", "Ünïcode 🙂"]
@@ -24,7 +24,7 @@ TEXTS = ["Where was Ada born?", "The baker lives by the harbour.", "", "Ünïcod
 
 @pytest.fixture(scope="module")
 def encode() -> SentenceEncoder:
-    return SentenceEncoder(BUNDLED)
+    return SentenceEncoder(BUNDLED_MODEL)
 
 
 def test_rows_are_float32_of_unit_length(encode: SentenceEncoder) -> None:
@@ -35,7 +35,7 @@ def test_rows_are_float32_of_unit_length(encode: SentenceEncoder) -> None:
 
 
 def test_rows_equal_those_of_sentence_transformers_itself(encode: SentenceEncoder) -> None:
-    plain = SentenceTransformer(str(bundled_folder()), device="cpu")
+    plain = SentenceTransformer(str(bundled_model_folder()), device="cpu")
     assert np.allclose(encode(TEXTS), plain.encode(TEXTS, normalize_embeddings=True), atol=1e-5)
 
 
@@ -55,7 +55,7 @@ def test_similar_sentences_are_nearer_than_others(encode: SentenceEncoder) -> No
 
 
 def test_threads_that_ask_at_once_get_the_same_rows_from_one_model() -> None:
-    shared, rows, models = SentenceEncoder(BUNDLED), {}, set()
+    shared, rows, models = SentenceEncoder(BUNDLED_MODEL), {}, set()
 
     def ask(number: int) -> None:
         rows[number] = shared([f"text {number % 2}"])[0]
@@ -73,7 +73,7 @@ def test_threads_that_ask_at_once_get_the_same_rows_from_one_model() -> None:
 
 @pytest.mark.parametrize("long", [3, 200])
 def test_callers_at_once_get_the_rows_of_their_own_texts(encode: SentenceEncoder, long: int) -> None:
-    shared, found = SentenceEncoder(BUNDLED), {}
+    shared, found = SentenceEncoder(BUNDLED_MODEL), {}
     wanted = {
         n: [f"of all {place % 5}" if place % 2 else f"of {n}: {place}" for place in range(long)] for n in range(4)
     }
@@ -104,13 +104,13 @@ def test_every_caller_is_told_that_there_is_no_model_and_none_waits_for_ever(tmp
 
 
 def test_more_texts_than_are_remembered_still_come_back_right(encode: SentenceEncoder) -> None:
-    small = SentenceEncoder(BUNDLED)
-    small._model = load_model(BUNDLED)
-    small._seen.update({f"old {n}": np.zeros(384, dtype=np.float32) for n in range(encoder_module.REMEMBERED)})
+    small = SentenceEncoder(BUNDLED_MODEL)
+    small._model = load_model(BUNDLED_MODEL)
+    small._seen.update({f"old {n}": np.zeros(384, dtype=np.float32) for n in range(encoder_module.CACHED_TEXTS)})
     rows = small(["old 0", "fresh"])
     assert not rows[0].any()
     assert np.allclose(rows[1], encode(["fresh"])[0], atol=1e-5)
-    assert len(small._seen) == encoder_module.REMEMBERED
+    assert len(small._seen) == encoder_module.CACHED_TEXTS
     assert "old 0" in small._seen
     assert "old 1" not in small._seen
 
@@ -119,7 +119,7 @@ def test_damaged_weights_are_refused_in_one_sentence(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"other")
     with pytest.raises(EncoderUnavailable, match=r"damaged or another model: its sha256 is \w+, expected"):
-        check_weights(weights)
+        verify_weights(weights)
 
 
 def test_an_unknown_model_is_refused_in_one_sentence(tmp_path: Path) -> None:

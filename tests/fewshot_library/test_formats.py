@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from db.record import TraceRecord
-from fewshot_library.formats import FORMATS, HEAD, READ, SHOWHOW, detect, read_traces
-from fewshot_library.formats.format import FormatError, Refused
-from fewshot_library.formats.head import Head
+from db.trace_record import TraceRecord
+from fewshot_library.formats import FORMATS, HEAD_BYTES, READABLE_FORMATS, SHOWHOW, detect_format, read_traces
+from fewshot_library.formats.format import FormatError, RefusedRecord
+from fewshot_library.formats.head import FileHead
 from tests.fewshot_library.traces import export, fork_of, plain_trace
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -56,11 +56,11 @@ def written_spans(folder):
 
 
 def test_each_format_knows_its_own_files_and_no_others(samples):
-    assert set(samples) == set(READ)
+    assert set(samples) == set(READABLE_FORMATS)
     for name, path in samples.items():
-        head = Head(path.read_bytes()[:HEAD])
+        head = FileHead(path.read_bytes()[:HEAD_BYTES])
         assert [known.name for known in FORMATS.values() if known.sniff and _knows(known, head)] == [name]
-        assert detect(path).name == name
+        assert detect_format(path).name == name
 
 
 def _knows(known, head):
@@ -79,14 +79,16 @@ def test_a_format_is_known_from_a_beginning_that_is_cut_off_and_whatever_its_tex
     record.question.text = "\nQuestion: {}\nThought: "
     for name in ("showhow", "atif", "openai", "langchain", "dspy"):
         export(FORMATS[name], [record] * 3, tmp_path / name)
-        assert detect(tmp_path / name).name == name
+        assert detect_format(tmp_path / name).name == name
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samples, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damaged")
-    name = data.draw(st.sampled_from(sorted(set(READ) - {"showhow", "humaniq", "humaniq-runs", "parquet", "react"})))
+    name = data.draw(
+        st.sampled_from(sorted(set(READABLE_FORMATS) - {"showhow", "humaniq", "humaniq-runs", "parquet", "react"}))
+    )
     source = samples[name].read_text()
     content = [json.loads(line) for line in source.splitlines()] if FORMATS[name].write else json.loads(source)
     path = folder / "damaged.json"
@@ -99,7 +101,7 @@ def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samp
             export(SHOWHOW, [record], own)
             # Showhow's own reader checks each value for what a database keeps.
             assert list(SHOWHOW.read(own)) == [record]
-    event("refused" if any(isinstance(each, Refused) for each in found) else "kept")
+    event("refused" if any(isinstance(each, RefusedRecord) for each in found) else "kept")
 
 
 JUNK = [None, -1, 10**40, 1.5, True, "", "\x00", "\ud83d", [], {}, [[]], {"a": {}}, "0001-01-01T00:00:00+14:00"]
@@ -128,7 +130,7 @@ def test_an_empty_file_is_told_as_one(tmp_path):
 def test_a_mark_of_the_byte_order_before_the_text_is_passed_over(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b"\xef\xbb\xbf" + b'[{"question": "q", "error": "e", "intermediate_logs": null}]')
-    assert detect(path).name == "humaniq-runs"
+    assert detect_format(path).name == "humaniq-runs"
     (record,) = read_traces(path)
     assert record.question.text == "q"
 

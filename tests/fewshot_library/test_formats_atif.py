@@ -8,11 +8,11 @@ from atif import Trajectory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.merge import same
-from db.record import TraceRecord
-from fewshot_library.formats import detect, read_traces
+from db.merge import is_same_trace
+from db.trace_record import TraceRecord
+from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.atif import ATIF
-from fewshot_library.formats.format import Refused
+from fewshot_library.formats.format import RefusedRecord
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
 
@@ -35,10 +35,10 @@ def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records
 def test_real_traces_come_back_as_they_were(shared_data, tmp_path, name):
     source = [found for found in read_traces(shared_data / "humaniq" / name) if isinstance(found, TraceRecord)]
     assert export(ATIF, source, tmp_path / "x.jsonl").told() == []
-    assert detect(tmp_path / "x.jsonl") is ATIF
+    assert detect_format(tmp_path / "x.jsonl") is ATIF
     back = list(read_traces(tmp_path / "x.jsonl"))
     assert back == source
-    assert all(same(here, there) for here, there in zip(back, source, strict=True))
+    assert all(is_same_trace(here, there) for here, there in zip(back, source, strict=True))
     for each in trajectories(tmp_path / "x.jsonl"):
         Trajectory.model_validate(each, strict=True)
 
@@ -148,7 +148,7 @@ def changed(path: str, value: object) -> dict:
 def test_a_malformed_trajectory_is_refused_with_the_place(tmp_path, path, value, reason):
     (tmp_path / "x.json").write_text(json.dumps(changed(path, value)))
     (refused,) = read_traces(tmp_path / "x.json")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedRecord)
     assert reason in refused.reason
 
 
@@ -169,5 +169,5 @@ def test_one_of_ours_that_was_damaged_is_refused_with_the_reason(tmp_path, chang
     change(trajectory)
     (tmp_path / "x.json").write_text(json.dumps(trajectory))
     (refused,) = read_traces(tmp_path / "x.json")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedRecord)
     assert reason in refused.reason

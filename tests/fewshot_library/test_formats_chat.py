@@ -13,10 +13,10 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from db.record import TraceRecord
-from fewshot_library.formats import FORMATS, detect, read_traces
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Refused, Remark
+from db.trace_record import TraceRecord
+from fewshot_library.formats import FORMATS, detect_format, read_traces
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import export, plain_trace, records, told
 
 CHATS = ["openai", "langchain"]
@@ -40,7 +40,7 @@ def test_the_published_demonstrations_come_back_with_thoughts_calls_observations
     path = tmp_path / "chats.jsonl"
     losses = export(FORMATS[name], source, path)
     assert losses.written == len(source) == 20
-    assert detect(path) is FORMATS[name]
+    assert detect_format(path) is FORMATS[name]
     back = list(read_traces(path))
     assert [told(record) for record in back] == [told(record) for record in source]
     assert losses.lost["a question's dataset"] == losses.lost["who recorded it"] == 20
@@ -53,7 +53,7 @@ def test_the_published_demonstrations_come_back_with_thoughts_calls_observations
 def test_any_trace_comes_back_unless_the_report_says_what_does_not(tmp_path_factory, name, record):
     path = tmp_path_factory.mktemp("any") / "chats.jsonl"
     losses = export(FORMATS[name], [record], path)
-    (back,) = [found for found in read_traces(path, name) if not isinstance(found, Remark)]
+    (back,) = [found for found in read_traces(path, name) if not isinstance(found, RecordRemark)]
     assert isinstance(back, TraceRecord)
     blurred = {"that the error of a step without a tool is one"}
     blurred |= {"that a step's error is one", "a step's error beside its observation", "that a step saw nothing"}
@@ -103,7 +103,7 @@ def test_what_langchain_writes_is_read(tmp_path):
 def test_tools_are_those_that_were_offered_or_are_told_by_their_calls(tmp_path):
     record = plain_trace()
     record.steps[0].arguments = {"title": "x", "places": [1], "deep": {"a": None}, "odd": None}
-    export(FORMATS["openai"], Export([record], {"read": TOOL}, ["read"]), tmp_path / "known.jsonl")
+    export(FORMATS["openai"], TraceExport([record], {"read": TOOL}, ["read"]), tmp_path / "known.jsonl")
     export(FORMATS["openai"], [record], tmp_path / "guessed.jsonl")
     (known,), (guessed,) = lines(tmp_path / "known.jsonl"), lines(tmp_path / "guessed.jsonl")
     assert known["tools"] == [TOOL]
@@ -138,8 +138,8 @@ def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
         "metadata": {"split": "train"},
     }
     first, second, record = found_in(tmp_path / "x.json", [chat])
-    assert first == Remark("record 1", "message 7, said by the user, was taken as what step 3 saw")
-    assert second == Remark("record 1", "message 8, said by the user, was taken as what step 4 saw")
+    assert first == RecordRemark("record 1", "message 7, said by the user, was taken as what step 3 saw")
+    assert second == RecordRemark("record 1", "message 8, said by the user, was taken as what step 4 saw")
     assert told(record) == (
         "who?",
         [
@@ -206,7 +206,7 @@ def test_a_malformed_chat_is_refused_with_its_line_and_the_reason_and_the_others
     broken = json.dumps(BROKEN[reason]).replace('"1e999"', "1e999")
     path.write_text(f"{good}\n\n{broken}\n{good}\n")
     before, refused, after = read_traces(path)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedRecord)
     assert refused.place == "line 3"
     assert reason in refused.reason
     assert before.trace.final_answer == after.trace.final_answer == "a"
@@ -231,5 +231,5 @@ def test_a_broken_first_line_is_no_reason_to_refuse_the_others(tmp_path):
 )
 def test_malformed_messages_of_langchain_are_refused(tmp_path, chat, reason):
     (refused,) = found_in(tmp_path / "x.json", chat, "langchain")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedRecord)
     assert reason in refused.reason

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from db.models import Judgement, Project, Question, Step, Trace
-from db.record import TraceRecord
-from fewshot_library.formats import detect, read_traces
-from fewshot_library.formats.format import FormatError, Remark
-from fewshot_library.formats.humaniq import HUMANIQ, read
-from fewshot_library.formats.humaniq_tools import to_ours, to_theirs
+from db.trace_record import TraceRecord
+from fewshot_library.formats import detect_format, read_traces
+from fewshot_library.formats.format import FormatError, RecordRemark
+from fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations
+from fewshot_library.formats.humaniq_tools import from_humaniq_call, to_humaniq_call
 from tests.fewshot_library.traces import export
 
 LIBRARIES = [
@@ -38,7 +38,7 @@ def told(record):
 
 
 def traces(path):
-    return [found for found in read(path) if isinstance(found, TraceRecord)]
+    return [found for found in read_demonstrations(path) if isinstance(found, TraceRecord)]
 
 
 def exported(records, tmp_path):
@@ -51,7 +51,7 @@ def test_the_published_demonstrations_leave_as_they_came(shared_data, tmp_path, 
     source = shared_data / "humaniq" / name
     records = [found for found in read_traces(source) if isinstance(found, TraceRecord)]
     path, losses = exported(records, tmp_path)
-    assert detect(source) is detect(path) is HUMANIQ
+    assert detect_format(source) is detect_format(path) is HUMANIQ
     assert losses.told() == []
     assert [told(record) for record in traces(path)] == [told(record) for record in records]
     before, after = json.loads(source.read_text()), json.loads(path.read_text())
@@ -63,7 +63,7 @@ def test_the_published_demonstrations_leave_as_they_came(shared_data, tmp_path, 
 
 
 def test_calls_are_ours_and_answers_stand_by_source(shared_data):
-    records = list(read(shared_data / "humaniq" / "compmix.json"))
+    records = list(read_demonstrations(shared_data / "humaniq" / "compmix.json"))
     assert {(r.trace.status, r.trace.reasoner, r.author) for r in records} == {("approved", "human", "HumanIQ authors")}
     assert {(r.project.name, r.project.world) for r in records} == {("HumanIQ Compmix", "wikipedia-wikidata")}
     mirrorshades = next(r for r in records if "mirrorshades" in r.question.text)
@@ -90,7 +90,7 @@ def test_calls_are_ours_and_answers_stand_by_source(shared_data):
 @pytest.mark.parametrize(("name", "wrong"), [("mintaka", 4), ("qald", 13), ("compmix", 18)])
 def test_where_sequence_and_text_disagree_the_text_is_followed_and_that_is_told(shared_data, name, wrong):
     source = shared_data / "humaniq" / "late_fusion_library" / f"{name}_wikidata.json"
-    remarks = [found for found in read(source) if isinstance(found, Remark)]
+    remarks = [found for found in read_demonstrations(source) if isinstance(found, RecordRemark)]
     assert len(remarks) == wrong
     first = json.loads(source.read_text())[int(remarks[0].place.removeprefix("record ")) - 1]
     in_text = [line.partition(":")[2].strip() for line in first["One_Shot"].split("\n") if line.startswith("Action:")]
@@ -99,7 +99,7 @@ def test_where_sequence_and_text_disagree_the_text_is_followed_and_that_is_told(
 
 def test_reading_twice_gives_the_same_keys(shared_data):
     path = shared_data / "humaniq" / "mintaka.json"
-    assert list(read(path)) == list(read(path))
+    assert list(read_demonstrations(path)) == list(read_demonstrations(path))
 
 
 def ours(**changes) -> TraceRecord:
@@ -167,7 +167,7 @@ def test_our_traces_leave_with_a_list_of_what_is_lost_and_come_back_with_the_res
             "when a step was run": 5,
         }
     )
-    (back,) = read(path)
+    (back,) = read_demonstrations(path)
     assert told(back)[:3] == told(record)[:3]
     assert json.loads(path.read_text())[0]["Action_Sequence"] == "\tWikiSearch\tread\tGenerateSparql\tGetLabel"
 
@@ -190,7 +190,7 @@ def test_text_that_looks_like_the_format_comes_back_as_it_was(tmp_path, text, fi
     record = ours(**{field: {"query": text} if field == "arguments" else text})
     path, losses = exported([record], tmp_path)
     assert losses.refused == []
-    (back,) = read(path)
+    (back,) = read_demonstrations(path)
     assert told(back)[:3] == told(record)[:3]
 
 
@@ -299,13 +299,13 @@ def test_an_answer_that_would_be_read_as_two_is_left_out_with_the_reason(tmp_pat
         f"trace {record.trace.id}",
         "in this format its answers would be read as other answers",
     )
-    assert len(list(read(path))) == 1
+    assert len(list(read_demonstrations(path))) == 1
 
 
 def test_a_trace_of_another_tool_keeps_its_call(tmp_path):
     record = ours(tool="calculator", arguments={"input": '{"a": 1}', "b": 2})
     path, _ = exported([record], tmp_path)
-    assert next(read(path)).steps[0].arguments == {"input": '{"a": 1}', "b": 2}
+    assert next(read_demonstrations(path)).steps[0].arguments == {"input": '{"a": 1}', "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -326,9 +326,9 @@ def test_a_trace_of_another_tool_keeps_its_call(tmp_path):
     ],
 )
 def test_their_calls_in_our_words(name, text, tool, arguments):
-    call = to_ours(name, text, "Q?")
+    call = from_humaniq_call(name, text, "Q?")
     assert (call.tool, call.arguments) == (tool, arguments)
-    again = to_ours(*to_theirs(call.tool, call.arguments, "Q?"), "Q?")
+    again = from_humaniq_call(*to_humaniq_call(call.tool, call.arguments, "Q?"), "Q?")
     assert again == call
 
 
@@ -348,5 +348,5 @@ def test_a_broken_library_is_refused_with_the_place(tmp_path, content, reason):
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(FormatError, match=r"x\.json") as refused:
-        list(read(path))
+        list(read_demonstrations(path))
     assert reason in str(refused.value)

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import Refused
-from fewshot_library.formats.humaniq_tools import to_theirs
+from fewshot_library.formats.format import RefusedRecord
+from fewshot_library.formats.humaniq_tools import to_humaniq_call
 
 RUNS = ["compmix_latefusion_wikidata", "mintaka_late_fusion_wikidata", "qald_late_fusion_wikidata"]
 MARKERS = re.compile(
@@ -19,7 +19,7 @@ MARKERS = re.compile(
 
 def test_the_six_hundred_published_runs_are_all_read(shared_data):
     found = [r for name in RUNS for r in read_traces(shared_data / "humaniq" / "agent_traces" / f"{name}.json")]
-    assert not [r for r in found if isinstance(r, Refused)]
+    assert not [r for r in found if isinstance(r, RefusedRecord)]
     assert Counter(r.trace.status for r in found) == {"submitted": 588, "failed": 12}
     assert len({r.trace.id for r in found}) == 600
     assert len({r.run.id for r in found}) == 3
@@ -54,7 +54,7 @@ def kept(record, log):
         written = remembered.get("written", {}).get(str(step.position))
         call = (step.arguments.get("input"),)
         if step.tool:
-            call = to_theirs(step.tool, step.arguments, question)
+            call = to_humaniq_call(step.tool, step.arguments, question)
         if written:
             call = (written["tool"], written["input"])
         yield from filter(None, (step.thought, *call, step.observation))

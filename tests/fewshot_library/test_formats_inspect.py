@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from db.record import TraceRecord
-from fewshot_library.formats import detect, read_traces
-from fewshot_library.formats.format import FormatError, Refused, Remark
+from db.trace_record import TraceRecord
+from fewshot_library.formats import detect_format, read_traces
+from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import told
 
 RECORDED = Path(__file__).with_name("recorded") / "inspect_log.json"
@@ -21,7 +21,7 @@ def changed(tmp_path, change):
 
 
 def test_each_sample_of_a_log_is_a_trace_of_its_run():
-    assert detect(RECORDED).name == "inspect"
+    assert detect_format(RECORDED).name == "inspect"
     found = list(read_traces(RECORDED))
     second, first = [each for each in found if isinstance(each, TraceRecord)]
     question, steps, _, answer = told(first)
@@ -42,10 +42,10 @@ def test_each_sample_of_a_log_is_a_trace_of_its_run():
     assert (remembered["scores"]["includes"]["value"], remembered["system"]) == ("C", ["Be brief."])
     assert f"{first.trace.started_at:%F}" == "2026-11-21"
     assert list(first.faults()) == list(second.faults()) == []
-    remarks = [each for each in found if isinstance(each, Remark)]
+    remarks = [each for each in found if isinstance(each, RecordRemark)]
     assert remarks[:2] == [
-        Remark("sample 1", "its events were left out; the messages tell the trace"),
-        Remark("sample 1", "message 6, said by the user, was taken as what step 2 saw"),
+        RecordRemark("sample 1", "its events were left out; the messages tell the trace"),
+        RecordRemark("sample 1", "message 6, said by the user, was taken as what step 2 saw"),
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_sample_that_failed_is_a_failed_trace_with_the_reason(tmp_path):
     ],
 )
 def test_what_is_malformed_is_refused_with_its_place(tmp_path, change, place, reason):
-    refused = [each for each in changed(tmp_path, change) if isinstance(each, Refused)]
+    refused = [each for each in changed(tmp_path, change) if isinstance(each, RefusedRecord)]
     assert [each.place for each in refused] == [place]
     assert reason in refused[0].reason
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.record import TraceRecord
-from fewshot_library.formats import detect, read_traces
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import FormatError, Refused
+from db.trace_record import TraceRecord
+from fewshot_library.formats import detect_format, read_traces
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import FormatError, RefusedRecord
 from fewshot_library.formats.parquet import PARQUET
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
@@ -21,7 +21,7 @@ def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records
     path = tmp_path_factory.mktemp("any") / "x.parquet"
     losses = export(PARQUET, given_records, path)
     assert (losses.written, losses.told()) == (len(given_records), [])
-    assert detect(path) is PARQUET
+    assert detect_format(path) is PARQUET
     assert list(read_traces(path)) == given_records
 
 
@@ -35,7 +35,7 @@ def test_real_traces_come_back_as_they_were_in_more_than_one_block(shared_data, 
 
 def test_datasets_loads_it_with_typed_features(tmp_path):
     parent = plain_trace()
-    export(PARQUET, Export([parent, fork_of(parent, 1)]), tmp_path / "x.parquet")
+    export(PARQUET, TraceExport([parent, fork_of(parent, 1)]), tmp_path / "x.parquet")
     datasets.disable_progress_bars()
     loaded = datasets.load_dataset(
         "parquet", data_files=str(tmp_path / "x.parquet"), cache_dir=str(tmp_path / "cache"), split="train"
@@ -64,7 +64,7 @@ def test_chats_of_others_are_read(tmp_path):
     record, refused = read_traces(tmp_path / "x.parquet")
     assert told(record) == ("q", [], None, "a")
     assert record.trace.configuration["parquet"] == {"source": "web"}
-    assert refused == Refused("row 2", "nobody asks anything: it has no message of a user")
+    assert refused == RefusedRecord("row 2", "nobody asks anything: it has no message of a user")
 
 
 def rows(tmp_path):

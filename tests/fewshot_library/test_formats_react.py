@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from db.record import TraceRecord
-from fewshot_library.formats import detect, read_traces
-from fewshot_library.formats.format import FormatError, Refused, Remark
+from db.trace_record import TraceRecord
+from fewshot_library.formats import detect_format, read_traces
+from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from fewshot_library.formats.react import REACT
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
@@ -17,7 +17,7 @@ def test_the_published_demonstrations_come_back_with_all_that_is_said(shared_dat
     source = [r for r in read_traces(shared_data / "humaniq" / name) if isinstance(r, TraceRecord)]
     losses = export(REACT, source, tmp_path / "x.txt")
     assert (losses.written, losses.refused) == (len(source), [])
-    assert detect(tmp_path / "x.txt") is REACT
+    assert detect_format(tmp_path / "x.txt") is REACT
     assert [told(record) for record in read_traces(tmp_path / "x.txt")] == [told(record) for record in source]
 
 
@@ -67,7 +67,7 @@ def test_a_trace_that_a_text_would_change_is_left_out(tmp_path):
     losses = export(REACT, [record, plain_trace()], tmp_path / "x.txt")
     assert losses.written == 1
     assert losses.refused == [
-        Refused(f"trace {record.trace.id}", "in this format its parts would be read as other parts")
+        RefusedRecord(f"trace {record.trace.id}", "in this format its parts would be read as other parts")
     ]
 
 
@@ -75,7 +75,7 @@ def test_the_prompts_of_react_itself_are_read(shared_data, tmp_path):
     prompts = json.loads((shared_data / "react" / "prompts_naive.json").read_text())
     (tmp_path / "x.txt").write_text("Answer with tools.\n" + prompts["webthink_simple"])
     remark, *found = read_traces(tmp_path / "x.txt")
-    assert remark == Remark("question 1", "the text before the first question was left out")
+    assert remark == RecordRemark("question 1", "the text before the first question was left out")
     assert len(found) == prompts["webthink_simple"].count("Question:")
     steps = found[0].steps
     assert [(step.tool, step.arguments) for step in steps] == [
@@ -93,8 +93,8 @@ def test_what_is_no_such_text_is_refused_with_its_place(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("Question: a\nThought: b\nAction Input: c\nQuestion: d\n\nQuestion: e\nThought: f\nFinal Answer: g")
     first, second, record = read_traces(path)
-    assert first == Refused("question 1", "thought 1 has an Action Input and no Action")
-    assert second == Refused("question 2", "it has neither a thought nor an answer")
+    assert first == RefusedRecord("question 1", "thought 1 has an Action Input and no Action")
+    assert second == RefusedRecord("question 2", "it has neither a thought nor an answer")
     assert told(record) == ("e", [], "f", "g")
     path.write_text("nothing")
     with pytest.raises(FormatError, match='no line begins with "Question:"'):

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.database import Database, StoreError
-from db.merge import merge, same
+from db.merge import is_same_trace, merge_trace
 from db.models import User
-from db.reading import all_traces
-from db.record import TraceRecord
 from db.schema import upgrade
-from fewshot_library.formats import detect, read_traces
+from db.trace_record import TraceRecord
+from db.traces import iterate_traces
+from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.format import FormatError
-from fewshot_library.formats.showhow import SHOWHOW, read
+from fewshot_library.formats.showhow import SHOWHOW, read_records
 from tests.fewshot_library.traces import export, plain_trace, records
 
 
@@ -38,7 +38,7 @@ def test_what_is_written_is_read_again_as_it_was(given_records):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traces.jsonl"
         path.write_text(written(*given_records), encoding="utf-8")
-        assert list(read(path)) == given_records
+        assert list(read_records(path)) == given_records
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -47,9 +47,9 @@ def test_what_was_read_goes_through_a_store_and_comes_out_as_the_same(record):
     with tempfile.TemporaryDirectory() as folder:
         store = new_store(Path(folder) / "x.db")
         with store.begin() as session:
-            assert merge(session, record) == "added"
+            assert merge_trace(session, record) == "added"
         with store.begin() as session:
-            assert merge(session, record) == "same"
+            assert merge_trace(session, record) == "same"
         store.close()
 
 
@@ -74,10 +74,10 @@ def carried(folder: Path, name: str, source: Path) -> Path:
     store = new_store(folder / f"{name}.db")
     with store.begin() as session:
         for record in read_traces(source, "showhow"):
-            assert merge(session, record) == "added"
+            assert merge_trace(session, record) == "added"
     path = folder / f"{name}.jsonl"
     with store.read() as session:
-        export(SHOWHOW, all_traces(session), path)
+        export(SHOWHOW, iterate_traces(session), path)
     store.close()
     return path
 
@@ -91,9 +91,9 @@ def test_what_an_export_imports_into_an_empty_database_exports_as_the_same_bytes
         first = carried(folder, "first", folder / "given.jsonl")
         second = carried(folder, "second", first)
         assert second.read_bytes() == first.read_bytes()
-        by_id = {record.trace.id: record for record in read(second)}
+        by_id = {record.trace.id: record for record in read_records(second)}
         assert by_id.keys() == {record.trace.id for record in given_records}
-        assert all(same(by_id[record.trace.id], record) for record in given_records)
+        assert all(is_same_trace(by_id[record.trace.id], record) for record in given_records)
 
 
 def test_a_part_of_a_store_is_exported_as_the_same_bytes_where_only_that_part_is(tmp_path):
@@ -104,9 +104,9 @@ def test_a_part_of_a_store_is_exported_as_the_same_bytes_where_only_that_part_is
     waiting.trace.status, waiting.edits, waiting.people = "submitted", [], {ben.id: "ben"}
     store = new_store(tmp_path / "whole.db")
     with store.begin() as session:
-        assert [merge(session, record) for record in (waiting, approved)] == ["added", "added"]
+        assert [merge_trace(session, record) for record in (waiting, approved)] == ["added", "added"]
     with store.read() as session:
-        export(SHOWHOW, all_traces(session, status="approved"), tmp_path / "part.jsonl")
+        export(SHOWHOW, iterate_traces(session, status="approved"), tmp_path / "part.jsonl")
     store.close()
     part = tmp_path / "part.jsonl"
     assert carried(tmp_path, "elsewhere", part).read_bytes() == part.read_bytes()
@@ -120,7 +120,7 @@ def test_a_thought_of_a_megabyte_and_deep_data_are_kept(tmp_path):
     record.steps[0].data = deep
     path = tmp_path / "traces.jsonl"
     path.write_text(written(record), encoding="utf-8")
-    assert detect(path).name == "showhow"
+    assert detect_format(path).name == "showhow"
     assert list(read_traces(path)) == [record]
 
 
@@ -161,7 +161,7 @@ def test_a_broken_line_stops_the_reading_with_its_number_and_the_reason(tmp_path
     path = tmp_path / "traces.jsonl"
     path.write_text(f"{good}\n{broken}\n", encoding="utf-8")
     with pytest.raises(FormatError, match=r"traces\.jsonl, line 3: ") as refused:
-        list(read(path))
+        list(read_records(path))
     assert reason in str(refused.value) or reason == "not json"
 
 
@@ -208,8 +208,8 @@ def test_five_hundred_malformed_files_are_refused_or_kept_and_none_does_harm(tmp
         path.write_bytes(line)
         try:
             with store.begin() as session:
-                for record in read(path):
-                    merge(session, record)
+                for record in read_records(path):
+                    merge_trace(session, record)
             outcomes["kept"] += 1
         except (FormatError, StoreError):
             outcomes["refused"] += 1
@@ -225,5 +225,5 @@ def test_times_are_kept_in_utc(tmp_path):
     told["trace"]["started_at"] = (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00")
     path = tmp_path / "traces.jsonl"
     path.write_text(json.dumps(told))
-    (kept,) = read(path)
+    (kept,) = read_records(path)
     assert kept.trace.started_at == moment

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from db.record import TraceRecord
-from fewshot_library.formats import detect, read_traces
-from fewshot_library.formats.format import Refused, Remark
+from db.trace_record import TraceRecord
+from fewshot_library.formats import detect_format, read_traces
+from fewshot_library.formats.format import RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import told
 
 RECORDED = Path(__file__).with_name("recorded") / "openinference_langchain.json"
@@ -34,7 +34,7 @@ def recorded():
 
 
 def test_a_recorded_agent_is_one_trace():
-    assert detect(RECORDED).name == "openinference"
+    assert detect_format(RECORDED).name == "openinference"
     remark, record = read_traces(RECORDED)
     assert remark.text == "of its 6 spans only what was said, called, seen and rated was taken"
     assert told(record) == ("Who wrote the first program?", STEPS, None, "Ada Lovelace")
@@ -227,7 +227,7 @@ def test_a_conversation_by_the_conventions_of_opentelemetry_is_one_trace(tmp_pat
         spans = json.loads(json.dumps(spans).replace("[1, null]", "[1, 2]"))
         arguments = {"query": "a.b", "deep": {"x.y": [1, 2]}}
     record = only_trace(found_in(tmp_path / "x.json", FORMS[form](spans)))
-    assert detect(tmp_path / "x.json").name == "opentelemetry"
+    assert detect_format(tmp_path / "x.json").name == "opentelemetry"
     step = ("hm", "search", arguments, '{"found": ["Missouri"]}', None)
     assert told(record) == ("Which river?", [step], None, "Missouri River")
     assert record.trace.configuration["opentelemetry"]["system"] == ["Be brief."]
@@ -265,7 +265,7 @@ def test_calls_of_another_conversation_are_told_as_left_out(tmp_path):
     aside = span("chat m", 4, operation__name="chat", input__messages=ASKED, output__messages=ANSWERED)
     aside["attributes"]["gen_ai.output.messages"] = [{"role": "assistant", "parts": [{"type": "text", "content": "?"}]}]
     _, remark, _ = found_in(tmp_path / "x.json", [*conversation(), aside])
-    assert remark == Remark("trace t", "1 of its model and tool calls belong to other conversations, left out")
+    assert remark == RecordRemark("trace t", "1 of its model and tool calls belong to other conversations, left out")
 
 
 def chat(**message):
@@ -294,7 +294,7 @@ def test_what_is_malformed_is_refused_and_other_traces_are_read(tmp_path, reason
     lines = [json.dumps(each) for each in (BROKEN[reason], *other)]
     found = found_in(tmp_path / "x.jsonl", "\n".join(lines), "opentelemetry")
     assert told(only_trace(found))[3] == "Missouri River"
-    (refused,) = [each for each in found if isinstance(each, Refused)]
+    (refused,) = [each for each in found if isinstance(each, RefusedRecord)]
     assert reason in refused.reason
     assert refused.place in ("line 1, span 1", "line 1", "trace t")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from db.models import Step
-from db.record import TraceRecord
-from fewshot_library.formats import FORMATS, detect, read_traces
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import FormatError, Losses, Refused
+from db.trace_record import TraceRecord
+from fewshot_library.formats import FORMATS, detect_format, read_traces
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
 DSPY, SHAREGPT, TRL, PAIRS = (FORMATS[name] for name in ("dspy", "sharegpt", "trl", "phantomwiki"))
@@ -107,7 +107,7 @@ def failed(record):
 def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
     parent = failed(plain_trace())
     fork = fork_of(parent, 1)
-    (pair,), losses = exported(TRL, Export([fork], find={parent.trace.id: parent}.get), tmp_path)
+    (pair,), losses = exported(TRL, TraceExport([fork], find={parent.trace.id: parent}.get), tmp_path)
     asked, looked, seen = pair["prompt"]
     assert (asked, seen["role"]) == ({"role": "user", "content": "who?"}, "tool")
     assert looked["tool_calls"][0]["function"] == {"name": "read", "arguments": {"title": "x"}}
@@ -120,7 +120,7 @@ def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
     assert [tool["function"]["name"] for tool in pair["tools"]] == ["read", "wikisearch"]
     assert losses.written == 1
     other = fork_of(parent, 0)
-    export(TRL, Export([fork, other], find={parent.trace.id: parent}.get), tmp_path / "x.jsonl")
+    export(TRL, TraceExport([fork, other], find={parent.trace.id: parent}.get), tmp_path / "x.jsonl")
     # Arguments of several tools stay apart when they become a column.
     assert [without_nulls(row) for row in loaded(tmp_path / "x.jsonl", tmp_path)] == lines(tmp_path / "x.jsonl")
 
@@ -129,7 +129,7 @@ def test_a_step_whose_outcome_alone_differs_is_no_prompt(tmp_path):
     parent = failed(plain_trace())
     fork = fork_of(parent, 1)
     fork.steps[0].observation = "another article"
-    (pair,), _ = exported(TRL, Export([fork], find={parent.trace.id: parent}.get), tmp_path)
+    (pair,), _ = exported(TRL, TraceExport([fork], find={parent.trace.id: parent}.get), tmp_path)
     assert [each["role"] for each in pair["prompt"]] == ["user"]
     assert [each["role"] for each in pair["chosen"][:2]] == ["assistant", "tool"]
 
@@ -150,20 +150,20 @@ def test_what_makes_no_pair_is_left_out_with_the_reason(tmp_path, change, reason
     change(fork, parent)
     if reason is None:
         fork.trace.final_answer, reason = parent.trace.final_answer, "it says nothing else than its parent"
-    rows, losses = exported(TRL, Export([fork], find={parent.trace.id: parent}.get), tmp_path)
+    rows, losses = exported(TRL, TraceExport([fork], find={parent.trace.id: parent}.get), tmp_path)
     assert rows == []
     assert reason in losses.refused[0].reason
 
 
 def test_records_left_out_for_one_reason_are_told_together():
-    losses = Losses(refused=[Refused(f"trace {number}", "it is short") for number in range(5)])
+    losses = ExportLosses(refused=[RefusedRecord(f"trace {number}", "it is short") for number in range(5)])
     assert losses.told() == ["left out: trace 0, trace 1, trace 2 and 2 more: it is short"]
 
 
 def test_examples_for_dspy_come_back(published, tmp_path):
     rows, losses = exported(DSPY, published, tmp_path)
     assert losses.refused == []
-    assert detect(tmp_path / "x.jsonl") is DSPY
+    assert detect_format(tmp_path / "x.jsonl") is DSPY
     assert [told(record) for record in read_traces(tmp_path / "x.jsonl")] == [told(record) for record in published]
     steps = len(published[0].steps)
     assert rows[0]["trajectory"][f"tool_name_{steps}"] == "finish"
@@ -219,7 +219,7 @@ def test_a_trajectory_of_dspys_own_is_read(tmp_path):
 def test_a_malformed_trajectory_is_refused(tmp_path, trajectory, reason):
     (tmp_path / "x.json").write_text(json.dumps({"question": "q", "trajectory": trajectory}))
     (refused,) = read_traces(tmp_path / "x.json")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedRecord)
     assert reason in refused.reason
 
 

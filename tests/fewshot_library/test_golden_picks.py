@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from db.record import TraceRecord
-from fewshot_library.embeddings import embedded
-from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from db.trace_record import TraceRecord
+from fewshot_library.embeddings import load_or_encode
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.formats import read_traces
-from fewshot_library.kernel import actions
-from fewshot_library.selection import Pool, Wish, select
+from fewshot_library.kernel import encode_actions
+from fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
 from tests.conftest import SHARED
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -26,14 +26,16 @@ CLOSE = 2e-4
 
 def pool_of(data, name, folder):
     records = [found for found in read_traces(data / "humaniq" / f"{name}.json") if isinstance(found, TraceRecord)]
-    encoder = SentenceEncoder(BUNDLED)
-    rows = embedded(folder / f"{name}.npz", encoder.name, [record.question.text for record in records], encoder)
-    return Pool(rows, actions([[step.tool for step in record.steps if step.tool] for record in records]))
+    encoder = SentenceEncoder(BUNDLED_MODEL)
+    rows = load_or_encode(folder / f"{name}.npz", encoder.name, [record.question.text for record in records], encoder)
+    return CandidatePool(
+        rows, encode_actions([[step.tool for step in record.steps if step.tool] for record in records])
+    )
 
 
 def picks(pool, place):
     """Three for the question at that place, without itself."""
-    found = select(pool, pool.embeddings[place], Wish(left_out=frozenset({place})))
+    found = select_demonstrations(pool, pool.embeddings[place], SelectionConfig(left_out=frozenset({place})))
     return [
         {
             "item": pick.item,

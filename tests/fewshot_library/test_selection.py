@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from fewshot_library.dpp import Kernel
-from fewshot_library.kernel import DISTANCES, Similarities, actions
-from fewshot_library.sampling import likelihoods, sample
-from fewshot_library.selection import MODES, Pool, SelectionError, Wish, select
+from fewshot_library.kernel import DISTANCES, ActionSimilarities, encode_actions
+from fewshot_library.sampling import likelihoods, sample_kdpp
+from fewshot_library.selection import (
+    SELECTION_MODES,
+    CandidatePool,
+    SelectionConfig,
+    SelectionError,
+    select_demonstrations,
+)
 
 TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel")
 
@@ -20,40 +26,45 @@ def pool_of(size, seed=0, dimensions=16):
     rows = chance.normal(size=(size, dimensions)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sequences = [[TOOLS[tool] for tool in chance.integers(0, 6, chance.integers(1, 8))] for _ in range(size)]
-    return Pool(rows, actions(sequences))
+    return CandidatePool(rows, encode_actions(sequences))
 
 
 def items(selection):
     return [pick.item for pick in selection.picks]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", SELECTION_MODES)
 @pytest.mark.parametrize("k", [0, 1, 3, 8])
 def test_every_mode_gives_exactly_k_different_demonstrations(mode, k):
     pool = pool_of(40)
-    chosen = items(select(pool, pool.embeddings[7], Wish(k=k, mode=mode, gamma=6.0)))
+    chosen = items(select_demonstrations(pool, pool.embeddings[7], SelectionConfig(k=k, mode=mode, gamma=6.0)))
     assert len(set(chosen)) == len(chosen) == k
-    assert items(select(pool, pool.embeddings[7], Wish(k=k, mode=mode, gamma=6.0))) == chosen
+    assert items(select_demonstrations(pool, pool.embeddings[7], SelectionConfig(k=k, mode=mode, gamma=6.0))) == chosen
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "sample"])
+@pytest.mark.parametrize("mode", [mode for mode in SELECTION_MODES if mode != "sample"])
 def test_when_there_are_fewer_all_are_chosen(mode):
     pool = pool_of(4)
-    assert sorted(items(select(pool, pool.embeddings[0], Wish(k=9, mode=mode)))) == [0, 1, 2, 3]
-    assert items(select(pool_of(0), pool.embeddings[0], Wish(mode=mode))) == []
+    assert sorted(items(select_demonstrations(pool, pool.embeddings[0], SelectionConfig(k=9, mode=mode)))) == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert items(select_demonstrations(pool_of(0), pool.embeddings[0], SelectionConfig(mode=mode))) == []
 
 
 def test_by_relevance_the_question_itself_comes_first_unless_it_is_left_out():
     pool = pool_of(40)
-    assert items(select(pool, pool.embeddings[7], Wish(mode="relevance")))[0] == 7
-    for mode in MODES:
-        left_out = Wish(k=5, mode=mode, gamma=6.0, left_out=frozenset({7, 8, 9}))
-        assert not {7, 8, 9} & set(items(select(pool, pool.embeddings[7], left_out)))
+    assert items(select_demonstrations(pool, pool.embeddings[7], SelectionConfig(mode="relevance")))[0] == 7
+    for mode in SELECTION_MODES:
+        left_out = SelectionConfig(k=5, mode=mode, gamma=6.0, left_out=frozenset({7, 8, 9}))
+        assert not {7, 8, 9} & set(items(select_demonstrations(pool, pool.embeddings[7], left_out)))
 
 
 def test_relevance_is_the_order_of_the_cosines():
     pool = pool_of(60)
-    found = select(pool, pool.embeddings[3], Wish(k=10, mode="relevance"))
+    found = select_demonstrations(pool, pool.embeddings[3], SelectionConfig(k=10, mode="relevance"))
     expected = sorted(range(60), key=lambda item: -float(pool.embeddings[item] @ pool.embeddings[3]))
     assert items(found) == expected[:10]
     assert found.cosines == pytest.approx(pool.embeddings @ pool.embeddings[3], abs=1e-5)
@@ -63,15 +74,22 @@ def test_the_determinant_is_greatest_in_the_mode_that_looks_for_it():
     for seed in range(20):
         pool = pool_of(30, seed)
         question = pool.embeddings[0]
-        found = {mode: select(pool, question, Wish(mode=mode, gamma=6.0)).log_det for mode in MODES}
+        found = {
+            mode: select_demonstrations(pool, question, SelectionConfig(mode=mode, gamma=6.0)).log_det
+            for mode in SELECTION_MODES
+        }
         assert found["dpp"] >= max(found.values()) - 1e-9
 
 
 def test_a_great_alpha_is_relevance_and_none_is_diversity():
     pool = pool_of(30)
     question = pool.embeddings[4]
-    assert items(select(pool, question, Wish(alpha=100))) == items(select(pool, question, Wish(mode="relevance")))
-    assert items(select(pool, question, Wish(alpha=0))) == items(select(pool, question, Wish(mode="diversity")))
+    assert items(select_demonstrations(pool, question, SelectionConfig(alpha=100))) == items(
+        select_demonstrations(pool, question, SelectionConfig(mode="relevance"))
+    )
+    assert items(select_demonstrations(pool, question, SelectionConfig(alpha=0))) == items(
+        select_demonstrations(pool, question, SelectionConfig(mode="diversity"))
+    )
 
 
 def test_mmr_is_that_of_langchain():
@@ -82,20 +100,20 @@ def test_mmr_is_that_of_langchain():
         question = pool.embeddings[1] * 0.6 + pool.embeddings[2] * 0.4
         question /= np.linalg.norm(question)
         for balance in (0.3, 0.5, 0.9):
-            mine = items(select(pool, question, Wish(k=6, mode="mmr", balance=balance)))
+            mine = items(select_demonstrations(pool, question, SelectionConfig(k=6, mode="mmr", balance=balance)))
             assert mine == maximal_marginal_relevance(question, list(pool.embeddings), balance, 6)
 
 
 def test_demonstrations_that_do_the_same_are_filled_in_only_for_want_of_others():
-    pool = Pool(pool_of(5).embeddings, actions([["read"]] * 5))
-    found = select(pool, pool.embeddings[2], Wish(k=5))
+    pool = CandidatePool(pool_of(5).embeddings, encode_actions([["read"]] * 5))
+    found = select_demonstrations(pool, pool.embeddings[2], SelectionConfig(k=5))
     assert items(found)[0] == 2
     assert found.filled == 0  # The nugget keeps them apart.
     assert all(0 < pick.novelty < 0.01 for pick in found.picks[1:])
 
 
 def test_each_action_is_one_symbol():
-    found = actions([["getLabel", "read"], ["getWikiDataID", "read"], ["getLabel", "read"], []])
+    found = encode_actions([["getLabel", "read"], ["getWikiDataID", "read"], ["getLabel", "read"], []])
     assert [len(sequence) for sequence in found.sequences] == [2, 2, 0]
     assert found.groups.of.tolist() == [0, 1, 0, 2]
     assert DISTANCES["longer"](found.sequences[0], found.sequences).tolist() == [0, 0.5, 1]
@@ -122,25 +140,25 @@ def test_the_metric_distance_obeys_the_triangle_inequality_and_the_other_does_no
 @pytest.mark.parametrize(
     "wish",
     [
-        Wish(mode="best"),
-        Wish(k=-1),
-        Wish(alpha=-1),
-        Wish(gamma=0),
-        Wish(gamma=float("nan")),
-        Wish(balance=2),
-        Wish(distance="hamming"),
-        Wish(k=41, mode="sample"),
+        SelectionConfig(mode="best"),
+        SelectionConfig(k=-1),
+        SelectionConfig(alpha=-1),
+        SelectionConfig(gamma=0),
+        SelectionConfig(gamma=float("nan")),
+        SelectionConfig(balance=2),
+        SelectionConfig(distance="hamming"),
+        SelectionConfig(k=41, mode="sample"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(wish):
     pool = pool_of(40)
     with pytest.raises(SelectionError):
-        select(pool, pool.embeddings[0], wish)
+        select_demonstrations(pool, pool.embeddings[0], wish)
 
 
 def small_kernel(gamma=3.0):
     pool = pool_of(6, seed=5)
-    similar = Similarities(pool.actions.sequences, gamma)
+    similar = ActionSimilarities(pool.actions.sequences, gamma)
     return Kernel(np.linspace(-1, 1, 6), pool.actions.groups, similar)
 
 
@@ -148,7 +166,7 @@ def test_samples_follow_the_law_of_the_k_dpp():
     kernel = small_kernel()
     matrix = likelihoods(kernel, range(6))
     weights = {s: np.linalg.det(matrix[np.ix_(s, s)]) for s in itertools.combinations(range(6), 2)}
-    drawn = Counter(tuple(sorted(sample(kernel, range(6), 2, seed))) for seed in range(2000))
+    drawn = Counter(tuple(sorted(sample_kdpp(kernel, range(6), 2, seed))) for seed in range(2000))
     total = sum(weights.values())
     apart = sum(abs(drawn[s] / 2000 - weight / total) for s, weight in weights.items()) / 2
     assert apart < 0.05
@@ -173,7 +191,7 @@ def test_the_likelihoods_are_those_that_dppy_itself_computes():
 
 def test_a_kernel_that_is_no_distribution_is_refused_for_sampling_only():
     words = [list(word) for size in range(4) for word in itertools.product("ab", repeat=size)]
-    pool = replace(pool_of(len(words)), actions=actions(words))
+    pool = replace(pool_of(len(words)), actions=encode_actions(words))
     with pytest.raises(SelectionError, match="negative eigenvalue"):
-        select(pool, pool.embeddings[0], Wish(k=3, mode="sample", gamma=0.2))
-    assert len(select(pool, pool.embeddings[0], Wish(k=3, gamma=0.2)).picks) == 3
+        select_demonstrations(pool, pool.embeddings[0], SelectionConfig(k=3, mode="sample", gamma=0.2))
+    assert len(select_demonstrations(pool, pool.embeddings[0], SelectionConfig(k=3, gamma=0.2)).picks) == 3

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.formats import read_traces
-from fewshot_library.library import OpenLibrary
-from fewshot_library.selection import Wish
-from fewshot_library.usage import usage
+from fewshot_library.library import LoadedLibrary
+from fewshot_library.selection import SelectionConfig
+from fewshot_library.usage import count_selections
 from tests.fewshot_library.test_library import _demonstration
 
 
@@ -22,15 +22,15 @@ def published(shared_data):
 
 @pytest.fixture(scope="module")
 def library(published, tmp_path_factory):
-    return OpenLibrary(published[0], SentenceEncoder(BUNDLED), tmp_path_factory.mktemp("library") / "1.npz")
+    return LoadedLibrary(published[0], SentenceEncoder(BUNDLED_MODEL), tmp_path_factory.mktemp("library") / "1.npz")
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
 def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_out):
     demonstrations, questions = published
-    wish = Wish(k=2)
+    wish = SelectionConfig(k=2)
     heard = []
-    found = usage(library, questions, wish, leave_out_itself=leave_out, done=heard.append)
+    found = count_selections(library, questions, wish, leave_out_itself=leave_out, done=heard.append)
     counted = Counter(
         each.trace_id
         for question in questions
@@ -47,6 +47,6 @@ def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_o
 
 
 def test_without_questions_nothing_is_used(library):
-    found = usage(library, [], Wish())
+    found = count_selections(library, [], SelectionConfig())
     assert found.used == []
     assert len(found.never) == 20

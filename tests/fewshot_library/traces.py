@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
-from db.record import TraceRecord
-from fewshot_library.formats.export import Export
-from fewshot_library.formats.format import Format, Losses
+from db.trace_record import TraceRecord
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import ExportLosses, TraceFormat
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=30) | st.sampled_from(
     ["👩‍👩‍👧‍👦", "Observation: x\nThought:", '"\\"', "\u2028\r\n\t ", "{{}}", "שלום", "'; DROP TABLE step; --"]
@@ -145,11 +145,11 @@ def fork_of(parent: TraceRecord, position: int) -> TraceRecord:
     return TraceRecord(parent.project, parent.question, trace, steps, people=parent.people)
 
 
-def export(written_as: Format, traces: Iterable[TraceRecord] | Export, path: Path) -> Losses:
+def export(written_as: TraceFormat, traces: Iterable[TraceRecord] | TraceExport, path: Path) -> ExportLosses:
     """Write the traces to the file."""
     stream = io.BytesIO()
     assert written_as.write is not None
-    losses = written_as.write(traces if isinstance(traces, Export) else Export(traces), stream)
+    losses = written_as.write(traces if isinstance(traces, TraceExport) else TraceExport(traces), stream)
     path.write_bytes(stream.getvalue())
     return losses
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.faults import GRAPH, MODEL, TEXT, Servers, sweep
+from benchmarks.faults import GRAPH_CALLS, MODEL_CALLS, TEXT_CALLS, SourceServers, sweep_fault
 from tests.servers.faults import FAULTS
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says
@@ -31,8 +31,8 @@ def test_every_fault_of_every_source_is_one_sentence_and_no_step_is_lost(
 ):
     endpoints = {"oxigraph": (oxigraph.url, oxigraph.graph("real")), "virtuoso": (virtuoso.url, virtuoso.graph("real"))}
     with ModelServer(lambda _: Says('{"answer": "Tony Giglio", "quotes": []}')) as model:
-        tried = sweep(fault, Servers(mediawiki.api, endpoints, model.url), tmp_path, 3, no_meaning)
+        tried = sweep_fault(fault, SourceServers(mediawiki.api, endpoints, model.url), tmp_path, 3, no_meaning)
     assert [one for one in tried if one.wrong] == [], [(one.source, one.tool, one.wrong) for one in tried]
-    assert len(tried) == len(TEXT) + 2 * len(GRAPH) + len(MODEL)
+    assert len(tried) == len(TEXT_CALLS) + 2 * len(GRAPH_CALLS) + len(MODEL_CALLS)
     told = SENTENCES.get(fault, "")
     assert [one for one in tried if told not in one.said and one.source != "model"] == []

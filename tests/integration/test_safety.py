@@ -13,10 +13,10 @@ from tests.servers.model import ModelServer, Says
 from tests.servers.moody import Moody, moody, says, status
 from tests.servers.sparql import SparqlServer
 from tests.tools.conftest import no_meaning
-from tools.registry import tool
-from tools.tool import Context
-from worlds.live.access import Access
-from worlds.live.add import add_live
+from tools.registry import get_tool
+from tools.tool import ToolContext
+from worlds.live.http.access import Access
+from worlds.live.world import add_live_world
 from worlds.open import open_world
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -39,12 +39,12 @@ def stranger() -> Iterator[Moody]:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, graph: Proxy, oxigraph: SparqlServer) -> Callable[[str], Context]:
+def opened(tmp_path: Path, graph: Proxy, oxigraph: SparqlServer) -> Callable[[str], ToolContext]:
     """Opens the live world of a wiki's api and of the graph."""
 
-    def opened(api: str) -> Context:
-        add_live(tmp_path, "live", description(api, graph.url, oxigraph.graph("real"), attempts=1), "test.toml")
-        return Context(open_world(tmp_path, "live", Access("tests@showhow.example")), no_meaning)
+    def opened(api: str) -> ToolContext:
+        add_live_world(tmp_path, "live", description(api, graph.url, oxigraph.graph("real"), attempts=1), "test.toml")
+        return ToolContext(open_world(tmp_path, "live", Access("tests@showhow.example")), no_meaning)
 
     return opened
 
@@ -59,12 +59,12 @@ def opened(tmp_path: Path, graph: Proxy, oxigraph: SparqlServer) -> Callable[[st
     ids=["a call", "a call in JSON", "a call in words"],
 )
 def test_a_model_that_obeys_a_page_calls_no_tool(
-    reply: Says, opened: Callable[[str], Context], mediawiki: MediaWiki, graph: Proxy
+    reply: Says, opened: Callable[[str], ToolContext], mediawiki: MediaWiki, graph: Proxy
 ):
     context = opened(mediawiki.api)
     with ModelServer(lambda _: reply) as model:
-        asked = Context(context.world, context.encode, model.chat())
-        outcome = tool("read").call(asked, {"title": HOSTILE, "question": "What do I call?"})
+        asked = ToolContext(context.world, context.encode, model.chat())
+        outcome = get_tool("read").call(asked, {"title": HOSTILE, "question": "What do I call?"})
         assert all(request.tools == [] for request in model.requests)
         assert ORDER in model.requests[0].prompt
     assert outcome.observation is not None
@@ -73,7 +73,7 @@ def test_a_model_that_obeys_a_page_calls_no_tool(
 
 
 def test_an_address_outside_is_never_fetched(
-    opened: Callable[[str], Context], mediawiki: MediaWiki, stranger: Moody, graph: Proxy
+    opened: Callable[[str], ToolContext], mediawiki: MediaWiki, stranger: Moody, graph: Proxy
 ):
     context = opened(mediawiki.api)
     host = stranger.host
@@ -88,11 +88,11 @@ def test_an_address_outside_is_never_fetched(
         ("runQuery", {"sparql": f"SELECT * FROM <{stranger.url}/x.ttl> {{ ?s ?p ?o }}"}),  # noqa: S608 - SPARQL, and it is meant
         ("runQuery", {"sparql": f"LOAD <{stranger.url}/x.ttl>"}),
     ):
-        tool(name).call(context, arguments)
+        get_tool(name).call(context, arguments)
     assert stranger.asked == []
 
 
-def test_a_wiki_that_leads_elsewhere_is_not_followed(opened: Callable[[str], Context], stranger: Moody):
+def test_a_wiki_that_leads_elsewhere_is_not_followed(opened: Callable[[str], ToolContext], stranger: Moody):
     with moody() as wiki:
         wiki.will(status(302, Location=f"{stranger.url}/w/api.php"))
         context = opened(f"{wiki.url}/w/api.php")
@@ -100,7 +100,7 @@ def test_a_wiki_that_leads_elsewhere_is_not_followed(opened: Callable[[str], Con
             ("wikisearch", {"query": "Ada Reed"}),
             ("read", {"title": "Ada Reed", "question": "Who?"}),
         ):
-            outcome = tool(name).call(context, arguments)
+            outcome = get_tool(name).call(context, arguments)
             assert outcome.observation is None
             assert f"Nothing is fetched from {stranger.host}" in (outcome.error or "")
     assert stranger.asked == []

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from fewshot_library.encoder import BUNDLED, SentenceEncoder
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
-from tools.failures import kind_of
-from tools.registry import tool
-from tools.tool import Context, Outcome
-from worlds.build import Sources, build_world
+from tools.failures import classify_error
+from tools.registry import get_tool
+from tools.tool import ToolContext, ToolResult
+from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
-from worlds.live.access import Access
-from worlds.live.add import add_live
+from worlds.live.http.access import Access
+from worlds.live.world import add_live_world
 from worlds.open import open_world
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -72,7 +72,7 @@ HOSTILE = {
     "very long": "word " * 40_000,
     "very long word": "x" * 200_000,
 }
-Ask = Callable[[str, Mapping[str, Any]], Outcome]
+Ask = Callable[[str, Mapping[str, Any]], ToolResult]
 
 
 @pytest.fixture(scope="module")
@@ -94,28 +94,28 @@ def worlds(
     lines = (shared_data / "world_2wiki" / "paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
     articles = folder.parent / f"{folder.name}.jsonl"
     articles.write_text("\n".join(line for line in lines if json.loads(line)["title"] in titles), encoding="utf-8")
-    build_world(folder, "embedded", Sources(read_articles(articles), graph_files["real"]))
+    build_world(folder, "embedded", WorldContents(read_articles(articles), graph_files["real"]))
     for name, server in endpoints.items():
-        add_live(folder, name, description(mediawiki.api, server.url, server.graph("real")), "test.toml")
+        add_live_world(folder, name, description(mediawiki.api, server.url, server.graph("real")), "test.toml")
     return folder
 
 
 @pytest.fixture(scope="module")
-def open_context(worlds: Path) -> Callable[[str, Access], Context]:
-    encoder = SentenceEncoder(BUNDLED)
-    return lambda name, access: Context(open_world(worlds, name, access), encoder)
+def open_context(worlds: Path) -> Callable[[str, Access], ToolContext]:
+    encoder = SentenceEncoder(BUNDLED_MODEL)
+    return lambda name, access: ToolContext(open_world(worlds, name, access), encoder)
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def ask(request: pytest.FixtureRequest, open_context: Callable[[str, Access], Context]) -> Ask:
+def ask(request: pytest.FixtureRequest, open_context: Callable[[str, Access], ToolContext]) -> Ask:
     """Calls a tool on one of the worlds; offline after the same was asked while connected, as an annotator would."""
     if request.param != "offline":
         context = open_context(request.param, WHO)
-        return lambda name, arguments: tool(name).call(context, arguments)
+        return lambda name, arguments: get_tool(name).call(context, arguments)
     connected, offline = open_context("oxigraph", WHO), open_context("oxigraph", Access(offline=True))
 
-    def ask_again(name: str, arguments: Mapping[str, Any]) -> Outcome:
-        before, now = tool(name).call(connected, arguments), tool(name).call(offline, arguments)
+    def ask_again(name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        before, now = get_tool(name).call(connected, arguments), get_tool(name).call(offline, arguments)
         assert (now.observation, now.error) == (before.observation, before.error)
         return now
 
@@ -218,9 +218,9 @@ def test_a_query_is_written_that_finds_the_object(ask: Ask, fact: Fact):
     ],
 )
 def test_every_world_gives_the_rows_that_the_files_give(
-    ask: Ask, query: str, open_context: Callable[[str, Access], Context]
+    ask: Ask, query: str, open_context: Callable[[str, Access], ToolContext]
 ):
-    files = tool("runQuery").call(open_context("embedded", WHO), {"sparql": query}).observation
+    files = get_tool("runQuery").call(open_context("embedded", WHO), {"sparql": query}).observation
     assert files is not None
     data = found(ask, "runQuery", sparql=query)
     assert (data["columns"], data["boolean"]) == (files.data["columns"], files.data["boolean"])
@@ -256,18 +256,18 @@ def test_nothing_found_is_an_answer_and_no_failure(ask: Ask):
 def test_a_failure_is_one_sentence_of_the_same_kind_everywhere(
     ask: Ask, name: str, arguments: dict[str, Any], kind: str
 ):
-    assert kind_of(told(ask, name, **arguments)) == kind
+    assert classify_error(told(ask, name, **arguments)) == kind
 
 
 @pytest.mark.parametrize("name", WORLDS[:3])
 def test_what_is_no_query_is_told_with_the_place_of_the_mistake(
-    name: str, open_context: Callable[[str, Access], Context]
+    name: str, open_context: Callable[[str, Access], ToolContext]
 ):
     context = open_context(name, WHO)
     error = told(
-        lambda *call: tool(call[0]).call(context, call[1]), "runQuery", sparql="SELECT ?x WHERE { ?x wdt:P57 }"
+        lambda *call: get_tool(call[0]).call(context, call[1]), "runQuery", sparql="SELECT ?x WHERE { ?x wdt:P57 }"
     )
-    assert kind_of(error) == "refused query"
+    assert classify_error(error) == "refused query"
     assert "Mend it" in error
 
 
@@ -294,7 +294,7 @@ def test_hostile_input_is_answered_or_refused_in_a_sentence_and_the_next_call_wo
 
 
 def test_offline_what_was_never_asked_is_a_failure_and_not_nothing_found(
-    open_context: Callable[[str, Access], Context],
+    open_context: Callable[[str, Access], ToolContext],
 ):
     offline = open_context("oxigraph", replace(WHO, offline=True))
     for name, arguments in (
@@ -305,6 +305,6 @@ def test_offline_what_was_never_asked_is_a_failure_and_not_nothing_found(
         ("runQuery", {"sparql": "SELECT ?never { ?never ?asked 123454321 }"}),
         ("getLabel", {"ids": ["Q123454321"]}),
     ):
-        outcome = tool(name).call(offline, arguments)
+        outcome = get_tool(name).call(offline, arguments)
         assert outcome.observation is None
         assert "has not been asked this before, and Showhow is offline" in (outcome.error or "")

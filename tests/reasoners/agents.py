@@ -5,22 +5,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from db.models import Step
-from db.record import TraceRecord
-from db.runs import Ended
-from fewshot_library.formats.humaniq_tools import input_line
-from reasoners.ending import ending_of
-from reasoners.fusion import Fusion
-from reasoners.humaniq import HumanIQ
-from reasoners.keepers import InMemory
-from reasoners.limits import Limits
-from reasoners.reasoner import Task
-from reasoners.run import Reins, run
-from reasoners.setup import Setup
+from db.runs import RunOutcome
+from db.trace_record import TraceRecord
+from fewshot_library.formats.humaniq_tools import format_input_line
+from reasoners.answers.extraction import format_final_answer
+from reasoners.base import Task
+from reasoners.humaniq.agent import HumanIQ
+from reasoners.humaniq.late_fusion import LateFusion
+from reasoners.humaniq.options import AgentOptions
+from runs.budget import RunLimits
+from runs.recorders import MemoryRecorder
+from runs.runner import RunControl, run_reasoner
 from tests.servers.model import ModelServer, Request, Says, Script
-from tools.registry import offered
-from tools.tool import Context
+from tools.registry import available_tools
+from tools.tool import ToolContext
 
-ALONE = Setup(response="none")
+ALONE = AgentOptions(response="none")
 """Nothing but the loop: no call beside those for the steps and the answer."""
 ENDS = Says("Now I know.\n\nFinal Answer: Ada\nText says: Ada\nGraph says: none")
 
@@ -29,7 +29,7 @@ ENDS = Says("Now I know.\n\nFinal Answer: Ada\nText says: Ada\nGraph says: none"
 class Asked:
     """How it went."""
 
-    ended: Ended
+    ended: RunOutcome
     steps: list[Step]
     requests: list[Request]
     heard: str
@@ -50,17 +50,17 @@ class Later:
     """A record that has steps already."""
 
     @staticmethod
-    def of(steps: Sequence[Step]) -> InMemory:
+    def of(steps: Sequence[Step]) -> MemoryRecorder:
         """The record, to be gone on with."""
-        keeper = InMemory()
+        keeper = MemoryRecorder()
         keeper.steps = list(steps)
         return keeper
 
 
 def ask(
-    context: Context,
+    context: ToolContext,
     script: Script,
-    reasoner: HumanIQ | Fusion | None = None,
+    reasoner: HumanIQ | LateFusion | None = None,
     *,
     question: str = "Who is the mother of Ada Reed?",
     **more: Any,
@@ -69,17 +69,17 @@ def ask(
     heard: list[str] = []
     keeper = Later.of(more.get("taken", ()))
     with ModelServer(script) as server:
-        task = Task(question, context, offered(context.world), more.get("demonstrations", ()))
+        task = Task(question, context, available_tools(context.world), more.get("demonstrations", ()))
         # The tools of the task do without a model, so that the script is the agent's alone.
         agent = replace(reasoner or HumanIQ(ALONE), chat=server.chat(seconds=20))
-        ended = run(agent, task, keeper, Reins(Limits(steps=20), hear=heard.append))
+        ended = run_reasoner(agent, task, keeper, RunControl(RunLimits(steps=20), hear=heard.append))
         return Asked(ended, keeper.steps, server.requests, "".join(heard))
 
 
 def as_calls(record: TraceRecord) -> list[Says]:
     """A model with tool calls that does what the trace did."""
     steps = [Says(step.thought, calls=[(str(step.tool), step.arguments)]) for step in record.steps]
-    return [*steps, Says(f"{record.trace.final_thought}\n\nFinal Answer: {ending_of(record.trace)}")]
+    return [*steps, Says(f"{record.trace.final_thought}\n\nFinal Answer: {format_final_answer(record.trace)}")]
 
 
 def as_text(record: TraceRecord) -> list[Says]:
@@ -88,8 +88,8 @@ def as_text(record: TraceRecord) -> list[Says]:
     steps = [
         Says(
             f" {step.thought}\nAction: {step.tool}\n"
-            f"Action Input: {input_line(str(step.tool), step.arguments, question)}\nObservation: made up"
+            f"Action Input: {format_input_line(str(step.tool), step.arguments, question)}\nObservation: made up"
         )
         for step in record.steps
     ]
-    return [*steps, Says(f" {record.trace.final_thought}\nFinal Answer: {ending_of(record.trace)}")]
+    return [*steps, Says(f" {record.trace.final_thought}\nFinal Answer: {format_final_answer(record.trace)}")]

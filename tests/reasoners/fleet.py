@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from db.models import Project, Question, Step, Trace
-from db.record import TraceRecord
-from reasoners.origins import known_sentences, known_values, trace_origin
-from tools.registry import TOOLS
-from tools.tool import Context
-from worlds.build import Sources, build_world
+from db.trace_record import TraceRecord
+from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
+from tools.registry import BUILT_IN_TOOLS
+from tools.tool import ToolContext
+from worlds.build import WorldContents, build_world
 from worlds.open import open_world
 from worlds.source import Article
 
@@ -35,14 +35,14 @@ def articles(
     return found
 
 
-def fleet(worlds: Path, name: str, told: list[Article]) -> Context:
+def fleet(worlds: Path, name: str, told: list[Article]) -> ToolContext:
     """The world of these articles; nothing in it is alike by meaning."""
-    build_world(worlds, name, Sources(told))
-    return Context(open_world(worlds, name), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
+    build_world(worlds, name, WorldContents(told))
+    return ToolContext(open_world(worlds, name), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
 
 
 def recorded(
-    context: Context, question: str, steps: list[tuple[str, str, dict[str, Any]]], answer: str, said: str = ""
+    context: ToolContext, question: str, steps: list[tuple[str, str, dict[str, Any]]], answer: str, said: str = ""
 ) -> TraceRecord:
     """A person's trace: thoughts, tools and arguments are typed, and what they came from is traced as the page does."""
     project = Project(name="fleet", world="fleet")
@@ -51,10 +51,10 @@ def recorded(
     taken: list[Step] = []
     for position, (thought, tool, arguments) in enumerate(steps, 1):
         data = {step.position: step.data for step in taken}
-        known, sentences = known_values(data), known_sentences(data)
-        seen = TOOLS[tool].call(context, arguments).observation
+        known, sentences = collect_known_values(data), collect_known_sentences(data)
+        seen = BUILT_IN_TOOLS[tool].call(context, arguments).observation
         assert seen is not None
-        origins = {name: trace_origin(given, question, known, sentences) for name, given in arguments.items()}
+        origins = {name: find_origin(given, question, known, sentences) for name, given in arguments.items()}
         taken.append(
             Step(
                 trace_id=trace.id,
@@ -70,7 +70,7 @@ def recorded(
     return TraceRecord(project, asked, trace, taken)
 
 
-def who_is_captain(context: Context) -> TraceRecord:
+def who_is_captain(context: ToolContext) -> TraceRecord:
     """Who is the captain of Sea Star?"""
     asked = "Who is the captain of Sea Star?"
     steps: list[tuple[str, str, dict[str, Any]]] = [
@@ -80,7 +80,7 @@ def who_is_captain(context: Context) -> TraceRecord:
     return recorded(context, asked, steps, "Ada Lund", "There it says so.")
 
 
-def where_captain_was_born(context: Context) -> TraceRecord:
+def where_captain_was_born(context: ToolContext) -> TraceRecord:
     """In which town was the captain of Sea Star born?"""
     steps: list[tuple[str, str, dict[str, Any]]] = [
         ("First the ship.", "wikisearch", {"query": "Sea Star"}),
@@ -90,7 +90,7 @@ def where_captain_was_born(context: Context) -> TraceRecord:
     return recorded(context, "In which town was the captain of Sea Star born?", steps, "Gullhaven", "Gullhaven.")
 
 
-def which_were_born(context: Context) -> TraceRecord:
+def which_were_born(context: ToolContext) -> TraceRecord:
     """A question that nothing is found for."""
     asked = "Who is the captain of Grey Seal?"
     steps: list[tuple[str, str, dict[str, Any]]] = [

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from db.recording import Answers
-from reasoners.reasoner import Action, Conclusion, Moves, Saying, Task
-from tools.tool import Context, Observation, Outcome, Tool
-from tools.tool_error import ToolError
+from db.recording import TraceAnswers
+from llm.types import TextDelta
+from reasoners.base import Action, FinalAnswer, ReasonerGenerator, Task
+from tools.errors import ToolError
+from tools.tool import Observation, Tool, ToolContext, ToolResult
 from worlds.source import SourceTimeout, World
 
-NOWHERE = Context(World("nowhere"), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
+NOWHERE = ToolContext(World("nowhere"), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
 """For tools that need no world."""
-Move = Action | Saying | Conclusion | BaseException
+Move = Action | TextDelta | FinalAnswer | BaseException
 
 
 class Scripted:
@@ -25,11 +26,11 @@ class Scripted:
 
     def __init__(self, moves: Sequence[Move]) -> None:
         self.moves = moves
-        self.told: list[Outcome | None] = []
+        self.told: list[ToolResult | None] = []
         self.task: Task | None = None
         self.closed = Event()
 
-    def solve(self, task: Task) -> Moves:
+    def solve(self, task: Task) -> ReasonerGenerator:
         self.task = task
         left = len(task.taken)
         try:
@@ -38,32 +39,32 @@ class Scripted:
                     left -= 1
                 elif isinstance(move, BaseException):
                     raise move
-                elif isinstance(move, Conclusion):
+                elif isinstance(move, FinalAnswer):
                     return move
                 else:
                     told = yield move
                     self.told.append(told)
-            return Conclusion(Answers(final_answer="the end"))
+            return FinalAnswer(TraceAnswers(final_answer="the end"))
         finally:
             self.closed.set()
 
 
-def echo(_context: Context, text: str) -> Observation:
+def echo(_context: ToolContext, text: str) -> Observation:
     """Say the text again."""
     return Observation(text, {"value": text})
 
 
-def fail(_context: Context, text: str) -> Observation:
+def fail(_context: ToolContext, text: str) -> Observation:
     """Fail with the text."""
     raise ToolError(text)
 
 
-def outage(_context: Context, text: str) -> Observation:
+def outage(_context: ToolContext, text: str) -> Observation:
     """Fail as a source does."""
     raise SourceTimeout(text)
 
 
-def breaks(_context: Context, text: str) -> Observation:
+def breaks(_context: ToolContext, text: str) -> Observation:
     """Be faulty."""
     raise ZeroDivisionError(text)
 
@@ -80,7 +81,7 @@ class Hanging:
         self.called, self.go, self.came_back = Event(), Event(), Event()
         self.on_call: Callable[[], object] = self.called.set
 
-        def hang(_context: Context, text: str) -> Observation:
+        def hang(_context: ToolContext, text: str) -> Observation:
             """Hang."""
             self.called.set()
             self.on_call()

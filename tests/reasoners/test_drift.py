@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from db.models import Project, Question, Step, Trace, now
-from db.record import TraceRecord
-from fewshot_library.encoder import BUNDLED, SentenceEncoder
-from reasoners.drift import plain, run_again
-from reasoners.origins import known_sentences, known_values, trace_origin
-from tools.registry import TOOLS
-from tools.tool import Context
-from worlds.build import Sources, build_world
+from db.models import Project, Question, Step, Trace, utc_now
+from db.trace_record import TraceRecord
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from reasoners.drift import check_trace_drift, strip_ignored_fields
+from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
+from tools.registry import BUILT_IN_TOOLS
+from tools.tool import ToolContext
+from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
 from worlds.open import open_world
 
@@ -19,18 +19,18 @@ HARBOUR = Path(__file__).parents[1] / "tools"
 QUESTION = "Where was the mother of Ada Reed born?"
 
 
-def harbour(folder: Path, *, graph: tuple[str, str] = ("", "")) -> Context:
+def harbour(folder: Path, *, graph: tuple[str, str] = ("", "")) -> ToolContext:
     """The town, with something replaced in its graph."""
     changed = folder / "changed.ttl"
     folder.mkdir(exist_ok=True)
     changed.write_text(
         (HARBOUR / "harbour.ttl").read_text().replace(*graph) if graph[0] else (HARBOUR / "harbour.ttl").read_text()
     )
-    build_world(folder / "worlds", "harbour", Sources(read_articles(HARBOUR / "harbour.jsonl"), changed))
-    return Context(open_world(folder / "worlds", "harbour"), SentenceEncoder(BUNDLED))
+    build_world(folder / "worlds", "harbour", WorldContents(read_articles(HARBOUR / "harbour.jsonl"), changed))
+    return ToolContext(open_world(folder / "worlds", "harbour"), SentenceEncoder(BUNDLED_MODEL))
 
 
-def record(context: Context, calls: list[tuple[str, dict[str, object]]]) -> TraceRecord:
+def record(context: ToolContext, calls: list[tuple[str, dict[str, object]]]) -> TraceRecord:
     """A trace that really made these calls, each argument with its origin."""
     project = Project(name="p", world="harbour")
     question = Question(project_id=project.id, position=1, text=QUESTION)
@@ -38,8 +38,8 @@ def record(context: Context, calls: list[tuple[str, dict[str, object]]]) -> Trac
     steps: list[Step] = []
     for position, (tool, arguments) in enumerate(calls, 1):
         data = {step.position: step.data for step in steps}
-        values, sentences = known_values(data), known_sentences(data)
-        outcome = TOOLS[tool].call(context, arguments)
+        values, sentences = collect_known_values(data), collect_known_sentences(data)
+        outcome = BUILT_IN_TOOLS[tool].call(context, arguments)
         seen = outcome.observation
         steps.append(
             Step(
@@ -47,11 +47,11 @@ def record(context: Context, calls: list[tuple[str, dict[str, object]]]) -> Trac
                 position=position,
                 tool=tool,
                 arguments=arguments,
-                origins={name: trace_origin(value, QUESTION, values, sentences) for name, value in arguments.items()},
+                origins={name: find_origin(value, QUESTION, values, sentences) for name, value in arguments.items()},
                 observation=seen.text if seen else None,
                 data=seen.data if seen else None,
                 error=outcome.error,
-                finished_at=now(),
+                finished_at=utc_now(),
             )
         )
     return TraceRecord(project, question, trace, steps)
@@ -80,7 +80,7 @@ def states(found):
 
 
 def test_in_the_same_world_every_step_is_the_same(recorded, tmp_path):
-    found = run_again(recorded, harbour(tmp_path), TOOLS.get)
+    found = check_trace_drift(recorded, harbour(tmp_path), BUILT_IN_TOOLS.get)
     assert states(found) == ["same"] * 6
     assert found.state == "same"
     assert found.to_json()["steps"] == []
@@ -89,7 +89,7 @@ def test_in_the_same_world_every_step_is_the_same(recorded, tmp_path):
 def test_a_place_that_a_later_step_rests_on_breaks_the_trace(recorded, tmp_path):
     # Her mother is another one now, and it is her mother whose place of birth step 3 asks for.
     moved = harbour(tmp_path, graph=("wdt:P2 wd:Q3 ; wdt:P3 wd:Q4", "wdt:P2 wd:Q9 ; wdt:P3 wd:Q4"))
-    found = run_again(recorded, moved, TOOLS.get)
+    found = check_trace_drift(recorded, moved, BUILT_IN_TOOLS.get)
     assert states(found) == ["same", "broken", "same", "same", "same", "same"]
     assert "step 3 took its sparql from here" in found.steps[1].why
     assert ("Cora Reed (Q3)" in found.steps[1].before, 'Ines O"Shea (Q9)' in found.steps[1].now) == (True, True)
@@ -98,7 +98,7 @@ def test_a_place_that_a_later_step_rests_on_breaks_the_trace(recorded, tmp_path)
 
 def test_what_no_later_step_rests_on_only_differs(recorded, tmp_path):
     described = harbour(tmp_path, graph=('"ferry pilot"@en', '"pilot of ferries"@en'))
-    found = run_again(recorded, described, TOOLS.get)
+    found = check_trace_drift(recorded, described, BUILT_IN_TOOLS.get)
     assert states(found) == ["differs", "same", "same", "same", "same", "same"]
     assert found.state == "differs"
 
@@ -106,13 +106,15 @@ def test_what_no_later_step_rests_on_only_differs(recorded, tmp_path):
 def test_what_fails_now_and_did_not_is_broken_and_a_gone_tool_is_told(recorded, tmp_path):
     line = next(line for line in (HARBOUR / "harbour.ttl").read_text().splitlines() if line.startswith("wd:Q52"))
     without = harbour(tmp_path, graph=(line, ""))
-    gone = {name: tool for name, tool in TOOLS.items() if name != "wikisearch"}
-    found = run_again(recorded, without, gone.get)
+    gone = {name: tool for name, tool in BUILT_IN_TOOLS.items() if name != "wikisearch"}
+    found = check_trace_drift(recorded, without, gone.get)
     assert states(found)[3:5] == ["broken", "broken"]
     assert found.steps[3].why == "it did not fail before"
     assert found.steps[4].why == "there is no tool wikisearch here"
 
 
 def test_scores_are_not_compared_and_everything_else_is():
-    assert plain({"best": [{"place": 1, "score": 0.5}]}) == plain({"best": [{"place": 1, "score": 0.7}]})
-    assert plain({"best": [{"place": 1}]}) != plain({"best": [{"place": 2}]})
+    assert strip_ignored_fields({"best": [{"place": 1, "score": 0.5}]}) == strip_ignored_fields(
+        {"best": [{"place": 1, "score": 0.7}]}
+    )
+    assert strip_ignored_fields({"best": [{"place": 1}]}) != strip_ignored_fields({"best": [{"place": 2}]})

@@ -3,7 +3,7 @@
 from typing import Any
 
 from db.models import Project, Question, Step, Trace
-from db.record import TraceRecord
+from db.trace_record import TraceRecord
 
 QUESTION = "Who is the mother of Ada Reed?"
 Told = tuple[str, str | None, dict[str, Any], str | None, str | None]

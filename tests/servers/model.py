@@ -34,8 +34,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from tools.chat import Chat, ModelSetup, build_chat
-from tools.usage import Price
+from llm.client import ChatClient, build_chat_client
+from llm.types import ModelProfile
+from llm.usage import TokenPrice
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,10 @@ class ModelServer:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def chat(
-        self, name: str = "scripted", *, key: str | None = None, seconds: float = 60.0, price: Price | None = None
-    ) -> Chat:
+        self, name: str = "scripted", *, key: str | None = None, seconds: float = 60.0, price: TokenPrice | None = None
+    ) -> ChatClient:
         """A Chat that asks this server."""
-        return build_chat(ModelSetup(name, self.url, key, seconds, price=price))
+        return build_chat_client(ModelProfile(name, self.url, key, seconds, price=price))
 
     def start(self) -> "ModelServer":
         """Serve in a thread of its own."""

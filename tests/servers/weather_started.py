@@ -7,23 +7,23 @@ import sys
 import time
 from pathlib import Path
 
-from tools.foreign.declared import Declared, DeclaredServer
-from tools.registry import Registry
+from tools.external.config import ExternalToolsConfig, McpServerConfig
+from tools.registry import ToolRegistry
 
 WEATHER = Path(__file__).with_name("weather.py")
 PATIENCE = 120
 SECRET = "sesame-5f1c"  # noqa: S105 - planted to be looked for
 
 
-def weather_by_command(**limits: object) -> DeclaredServer:
+def weather_by_command(**limits: object) -> McpServerConfig:
     """The weather server as a process that is started."""
     told = {"command": sys.executable, "args": [str(WEATHER), "stdio"], "environment": ["WEATHER_KEY"], **limits}
-    return DeclaredServer.model_validate(told)
+    return McpServerConfig.model_validate(told)
 
 
-def registry_of(**servers: DeclaredServer) -> Registry:
+def registry_of(**servers: McpServerConfig) -> ToolRegistry:
     """A registry with these servers."""
-    return Registry(Declared(servers=servers), {**os.environ, "WEATHER_KEY": SECRET})
+    return ToolRegistry(ExternalToolsConfig(servers=servers), {**os.environ, "WEATHER_KEY": SECRET})
 
 
 def served(transport: str) -> tuple[str, subprocess.Popen[bytes]]:

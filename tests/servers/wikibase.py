@@ -20,7 +20,7 @@ from rdflib.namespace import RDFS, SKOS
 from worlds import terms
 
 _MOST = 50
-_ENTITY = rdflib.Namespace(terms.ENTITY)
+_ENTITY = rdflib.Namespace(terms.ENTITY_NAMESPACE)
 _MERGED = {"Q77": "Q1"}
 """Items that were merged into others."""
 
@@ -83,7 +83,7 @@ class Wiki:
         for predicate in (RDFS.label, SKOS.altLabel):
             for node, name in self.graph.subject_objects(predicate):
                 if "/Q" in str(node):
-                    yield str(name).casefold(), str(node).removeprefix(terms.ENTITY)
+                    yield str(name).casefold(), str(node).removeprefix(terms.ENTITY_NAMESPACE)
 
     def _begun(self, search: str) -> list[str]:
         return sorted({one for name, one in self._names() if name.startswith(search.casefold())})

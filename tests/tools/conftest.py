@@ -8,24 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewshot_library.encoder import BUNDLED, SentenceEncoder
-from tools.tool import Context
-from worlds.build import Sources, build_world
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from tools.tool import ToolContext
+from worlds.build import WorldContents, build_world
+from worlds.embedded.web import EmbeddedWeb, WebWriter
 from worlds.importers import read_articles
 from worlds.open import open_world
-from worlds.source import Page, World
-from worlds.web import EmbeddedWeb, WebWriter
+from worlds.source import WebPage, World
 
 HERE = Path(__file__).parent
 PAGES = (
-    Page(
+    WebPage(
         "https://gullhaven.example/news/3",
         "Storm over the harbour",
         ("The storm sank two barges.", "Ada saw it."),
         "2003-11-09",
     ),
-    Page("https://fans.example/reed", "All about Ada Reed", ("Ada Reed has flown kites since 1990.", "She wins.")),
-    Page("https://fans.example/long", "Notes", tuple(f"Line {n} tells nothing." for n in range(5))),
+    WebPage("https://fans.example/reed", "All about Ada Reed", ("Ada Reed has flown kites since 1990.", "She wins.")),
+    WebPage("https://fans.example/long", "Notes", tuple(f"Line {n} tells nothing." for n in range(5))),
 )
 
 
@@ -43,7 +43,7 @@ def no_meaning(texts: Sequence[str]) -> np.ndarray:
 def harbour_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of worlds with the world `harbour`."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
-    build_world(worlds, "harbour", Sources(read_articles(HERE / "harbour.jsonl"), HERE / "harbour.ttl"))
+    build_world(worlds, "harbour", WorldContents(read_articles(HERE / "harbour.jsonl"), HERE / "harbour.ttl"))
     return worlds
 
 
@@ -64,18 +64,18 @@ def webbed(harbour: World, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture
-def without_encoder(harbour: World) -> Context:
+def without_encoder(harbour: World) -> ToolContext:
     """The town for tools that must do without meaning."""
-    return Context(harbour, must_not_encode)
+    return ToolContext(harbour, must_not_encode)
 
 
 @pytest.fixture(scope="session")
-def without_meaning(harbour: World) -> Context:
+def without_meaning(harbour: World) -> ToolContext:
     """The town for tools that get no help from meaning."""
-    return Context(harbour, no_meaning)
+    return ToolContext(harbour, no_meaning)
 
 
 @pytest.fixture(scope="session")
-def with_encoder(harbour: World) -> Context:
+def with_encoder(harbour: World) -> ToolContext:
     """The town with the real encoder."""
-    return Context(harbour, SentenceEncoder(BUNDLED))
+    return ToolContext(harbour, SentenceEncoder(BUNDLED_MODEL))

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from llm.usage import TokenPrice
 from tests.servers.model import Fails, ModelServer, Reply, Says, Script
 from tests.tools.golden import same_as_golden
-from tools.answer import MOST_CHARACTERS
-from tools.registry import tool
-from tools.tool import Context, Outcome
-from tools.usage import Price
+from tools.read import MAX_PROMPT_CHARACTERS
+from tools.registry import get_tool
+from tools.tool import ToolContext, ToolResult
+from worlds.embedded.text import EmbeddedText, TextWriter
 from worlds.source import Article, World
-from worlds.text import EmbeddedText, TextWriter
 
 QUESTION = "What is her husband's work?"
 HUSBAND = "Her husband mends nets in a shed behind the harbour office."
@@ -25,19 +25,19 @@ def replied(answer: str | None, *quotes: str) -> Says:
     return Says(json.dumps({"answer": answer, "quotes": quotes}), usage=(400, 40))
 
 
-def read(context: Context, script: Script, title: str = "Ada Reed") -> tuple[Outcome, ModelServer]:
+def read(context: ToolContext, script: Script, title: str = "Ada Reed") -> tuple[ToolResult, ModelServer]:
     with ModelServer(script) as server:
-        asked = replace(context, chat=server.chat(price=Price(1.0, 10.0)))
-        return tool("read").call(asked, {"title": title, "question": QUESTION}), server
+        asked = replace(context, chat=server.chat(price=TokenPrice(1.0, 10.0)))
+        return get_tool("read").call(asked, {"title": title, "question": QUESTION}), server
 
 
-def data_of(outcome: Outcome) -> dict[str, Any]:
+def data_of(outcome: ToolResult) -> dict[str, Any]:
     assert outcome.error is None
     assert outcome.observation is not None
     return outcome.observation.data
 
 
-def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: Context):
+def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: ToolContext):
     outcome, server = read(with_encoder, [replied("he mends nets", "Her husband mends  nets in a shed")])
     data = data_of(outcome)
     assert (data["route"], data["answer"], data["supported"]) == ("model", "he mends nets", True)
@@ -45,7 +45,7 @@ def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: Context):
     assert outcome.observation is not None
     assert outcome.observation.text.splitlines()[:2] == ["Ada Reed:", "Answer: he mends nets (quoted from [4])"]
     assert f"[4] {HUSBAND}" in outcome.observation.text
-    alone = tool("read").call(with_encoder, {"title": "Ada Reed", "question": QUESTION}).observation
+    alone = get_tool("read").call(with_encoder, {"title": "Ada Reed", "question": QUESTION}).observation
     assert alone is not None
     assert data.items() >= {name: alone.data[name] for name in ("title", "entity", "sentences", "best")}.items()
     assert outcome.usage is not None
@@ -65,7 +65,7 @@ def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: Context):
     ],
 )
 def test_an_answer_without_words_that_show_it_says_so(
-    reply: Says, kept: list[dict[str, Any]], invented: list[str], with_encoder: Context
+    reply: Says, kept: list[dict[str, Any]], invented: list[str], with_encoder: ToolContext
 ):
     outcome, _ = read(with_encoder, [reply])
     data = data_of(outcome)
@@ -89,7 +89,7 @@ def test_an_answer_without_words_that_show_it_says_so(
     ],
 )
 def test_an_answer_in_another_form_is_one_bounded_line(
-    written: dict[str, Any], answer: str, supported: object, with_encoder: Context
+    written: dict[str, Any], answer: str, supported: object, with_encoder: ToolContext
 ):
     outcome, _ = read(with_encoder, [Says(json.dumps(written))])
     data = data_of(outcome)
@@ -99,7 +99,7 @@ def test_an_answer_in_another_form_is_one_bounded_line(
     assert answer in outcome.observation.text.splitlines()[1]
 
 
-def test_a_text_that_does_not_tell_is_no_answer(with_encoder: Context):
+def test_a_text_that_does_not_tell_is_no_answer(with_encoder: ToolContext):
     outcome, _ = read(with_encoder, [replied(None)])
     data = data_of(outcome)
     assert (data["answer"], data["quotes"], data["supported"]) == (None, [], False)
@@ -116,10 +116,10 @@ def test_a_text_that_does_not_tell_is_no_answer(with_encoder: Context):
         (Says(""), "empty message"),
     ],
 )
-def test_where_the_model_fails_the_ranking_answers_and_says_why(reply: Reply, why: str, with_encoder: Context):
+def test_where_the_model_fails_the_ranking_answers_and_says_why(reply: Reply, why: str, with_encoder: ToolContext):
     outcome, server = read(with_encoder, [reply])
     data = data_of(outcome)
-    alone = tool("read").call(with_encoder, {"title": "Ada Reed", "question": QUESTION}).observation
+    alone = get_tool("read").call(with_encoder, {"title": "Ada Reed", "question": QUESTION}).observation
     assert alone is not None
     assert data.pop("route") == "ranking"
     assert why in data.pop("why")
@@ -129,7 +129,7 @@ def test_where_the_model_fails_the_ranking_answers_and_says_why(reply: Reply, wh
     assert outcome.usage.calls == len(server.requests) == 1
 
 
-def test_an_article_that_is_not_there_costs_nothing(with_encoder: Context):
+def test_an_article_that_is_not_there_costs_nothing(with_encoder: ToolContext):
     outcome, server = read(with_encoder, [], title="Atlantis")
     assert outcome.observation is None
     assert outcome.usage is None
@@ -145,14 +145,14 @@ INJECTED = (
 
 
 @pytest.fixture
-def injected(without_meaning: Context, tmp_path: Path) -> Context:
+def injected(without_meaning: ToolContext, tmp_path: Path) -> ToolContext:
     """A world whose only article gives orders."""
     with closing(TextWriter(tmp_path / "text")) as writer:
         writer.add(Article("Ida Voss", INJECTED))
     return replace(without_meaning, world=World("one", text=EmbeddedText(tmp_path / "text")))
 
 
-def test_orders_in_an_article_stay_words_of_the_article(injected: Context):
+def test_orders_in_an_article_stay_words_of_the_article(injected: ToolContext):
     tricked = Says('{"answer": "hacked", "quotes": []}', calls=[("runQuery", {"sparql": "SELECT * {}"})])
     outcome, server = read(injected, [tricked], title="Ida Voss")
     data = data_of(outcome)
@@ -168,7 +168,7 @@ def test_orders_in_an_article_stay_words_of_the_article(injected: Context):
 
 
 def test_a_long_article_goes_by_its_likeliest_sentences_and_quotes_are_looked_up_in_all_of_it(
-    with_encoder: Context, tmp_path: Path
+    with_encoder: ToolContext, tmp_path: Path
 ):
     sentences = [f"Barge number {n} carried coal in the year {1000 + n}." for n in range(5000)]
     sentences[4321] = HUSBAND
@@ -183,9 +183,9 @@ def test_a_long_article_goes_by_its_likeliest_sentences_and_quotes_are_looked_up
     assert f"[4322] {HUSBAND}" in asked
     assert "[1] Barge number 0" in asked
     assert "(sentences left out)" in asked
-    assert len(asked) < MOST_CHARACTERS * 1.6
+    assert len(asked) < MAX_PROMPT_CHARACTERS * 1.6
 
 
-def test_the_prompt_is_the_one_that_was_agreed(with_encoder: Context):
+def test_the_prompt_is_the_one_that_was_agreed(with_encoder: ToolContext):
     _, server = read(with_encoder, [replied(None)])
     same_as_golden("read", server.requests[0].prompt)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.arguments import bare_id, split_ids
-from tools.registry import tool
-from tools.tool import Context
+from tools.arguments import normalize_id, split_ids
+from tools.registry import get_tool
+from tools.tool import ToolContext
 from worlds.source import World
 
 
@@ -22,11 +22,11 @@ def test_one_text_with_several_ids_is_a_list(written: str) -> None:
     "written", ["Q42", "wd:Q42", "<http://www.wikidata.org/entity/Q42>", "https://www.wikidata.org/entity/Q42", " Q42 "]
 )
 def test_an_id_is_known_by_its_short_form(written: str) -> None:
-    assert bare_id(written) == "Q42"
+    assert normalize_id(written) == "Q42"
 
 
 def test_another_iri_stays_as_it_is() -> None:
-    assert bare_id("<http://harbour.example/livesIn>") == "http://harbour.example/livesIn"
+    assert normalize_id("<http://harbour.example/livesIn>") == "http://harbour.example/livesIn"
 
 
 @given(st.lists(st.from_regex(r"[QP][1-9][0-9]{0,6}", fullmatch=True)), st.sampled_from([",", ", ", "\n", " ", " ,\n"]))
@@ -46,16 +46,16 @@ def test_joining_and_splitting_gives_the_same_ids(ids: list[str], between: str) 
     ],
 )
 def test_a_tool_says_which_source_the_world_lacks(
-    name: str, arguments: dict[str, str], needs: str, without_encoder: Context
+    name: str, arguments: dict[str, str], needs: str, without_encoder: ToolContext
 ) -> None:
-    outcome = tool(name).call(Context(World("empty"), without_encoder.encode), arguments)
+    outcome = get_tool(name).call(ToolContext(World("empty"), without_encoder.encode), arguments)
     assert outcome.observation is None
     assert outcome.error is not None
     assert outcome.error.startswith(f"{name} needs {needs}, and the world empty has none")
 
 
-def test_a_misspelled_argument_is_refused_with_the_right_names(without_encoder: Context) -> None:
-    error = tool("read").call(without_encoder, {"titel": "x", "question": "y"}).error
+def test_a_misspelled_argument_is_refused_with_the_right_names(without_encoder: ToolContext) -> None:
+    error = get_tool("read").call(without_encoder, {"titel": "x", "question": "y"}).error
     assert error is not None
     assert "titel" in error
     assert "It takes title, question." in error

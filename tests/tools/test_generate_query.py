@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.query_writing import asked_by_hops, measure
-from tools.grammar.lexicon import Lexicon
-from tools.registry import tool
-from tools.tool import Context, Observation
-from worlds.build import Sources, build_world
+from benchmarks.query_writing import measure_first_queries, questions_from_hops
+from tools.registry import get_tool
+from tools.text_to_sparql.rules.lexicon import GraphLexicon
+from tools.tool import Observation, ToolContext
+from worlds.build import WorldContents, build_world
 from worlds.open import open_world
 from worlds.source import Relation
 
@@ -72,16 +72,16 @@ QUESTIONS = [
 ]
 
 
-def write(context: Context, question: str, ids: str) -> Observation:
-    outcome = tool("generateQuery").call(context, {"question": question, "entity_ids": ids})
+def write(context: ToolContext, question: str, ids: str) -> Observation:
+    outcome = get_tool("generateQuery").call(context, {"question": question, "entity_ids": ids})
     assert outcome.error is None
     assert outcome.observation is not None
     return outcome.observation
 
 
-def answers(context: Context, sparql: str) -> str:
+def answers(context: ToolContext, sparql: str) -> str:
     """The labels and values that a query gives, sorted, or yes and no."""
-    found = tool("runQuery").call(context, {"sparql": sparql}).observation
+    found = get_tool("runQuery").call(context, {"sparql": sparql}).observation
     assert found is not None
     if found.data["boolean"] is not None:
         return "yes" if found.data["boolean"] else "no"
@@ -89,14 +89,14 @@ def answers(context: Context, sparql: str) -> str:
 
 
 @pytest.mark.parametrize(("question", "ids", "expected"), QUESTIONS, ids=[question for question, _, _ in QUESTIONS])
-def test_the_first_query_answers(question: str, ids: str, expected: str, without_encoder: Context) -> None:
+def test_the_first_query_answers(question: str, ids: str, expected: str, without_encoder: ToolContext) -> None:
     written = write(without_encoder, question, ids)
     assert answers(without_encoder, written.text) == expected
     assert written.data["route"] == "grammar"
     assert written.data["candidates"][0]["sparql"] == written.text
 
 
-def test_candidates_come_best_first_each_with_a_reading(without_encoder: Context) -> None:
+def test_candidates_come_best_first_each_with_a_reading(without_encoder: ToolContext) -> None:
     found = write(without_encoder, "Which country is the father of Ada Reed from?", "Q1").data["candidates"]
     assert len(found) > 1
     assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
@@ -104,37 +104,39 @@ def test_candidates_come_best_first_each_with_a_reading(without_encoder: Context
     assert found[0]["reading"].endswith("of the father of Ada Reed")
 
 
-def test_a_path_that_the_graph_lacks_scores_below_one_that_it_has(without_encoder: Context) -> None:
+def test_a_path_that_the_graph_lacks_scores_below_one_that_it_has(without_encoder: ToolContext) -> None:
     lacking = write(without_encoder, "When did Ada Reed die?", "Q1").data["candidates"][0]["score"]
     having = write(without_encoder, "When was Ada Reed born?", "Q1").data["candidates"][0]["score"]
     assert lacking <= 0.5 < having
 
 
-def test_a_word_that_no_name_explains_is_read_by_its_meaning(with_encoder: Context) -> None:
+def test_a_word_that_no_name_explains_is_read_by_its_meaning(with_encoder: ToolContext) -> None:
     found = write(with_encoder, "Who is the manager of Ada Reed?", "Q1").data["candidates"]
     assert "superior of Ada Reed" in [one["reading"] for one in found]
 
 
-def test_names_inside_other_names_are_not_taken_for_relations(without_encoder: Context) -> None:
+def test_names_inside_other_names_are_not_taken_for_relations(without_encoder: ToolContext) -> None:
     written = write(without_encoder, "Who is the director of The Father of Tides?", "Q50")
     assert written.data["candidates"][0]["reading"] == "director of The Father of Tides"
 
 
 @pytest.mark.parametrize("ids", ["wd:Q1", "<http://www.wikidata.org/entity/Q1>", "[Q1]"])
-def test_ids_are_taken_in_every_form(ids: str, without_encoder: Context) -> None:
+def test_ids_are_taken_in_every_form(ids: str, without_encoder: ToolContext) -> None:
     assert (
         write(without_encoder, "Where was Ada Reed born?", ids).text
         == "SELECT DISTINCT ?answer WHERE { wd:Q1 wdt:P8 ?answer . }"
     )
 
 
-def test_an_unknown_id_is_an_error(without_encoder: Context) -> None:
-    outcome = tool("generateQuery").call(without_encoder, {"question": "Where was Ada born?", "entity_ids": "Q1, Q999"})
+def test_an_unknown_id_is_an_error(without_encoder: ToolContext) -> None:
+    outcome = get_tool("generateQuery").call(
+        without_encoder, {"question": "Where was Ada born?", "entity_ids": "Q1, Q999"}
+    )
     assert outcome.error == "This world does not know Q999; find ids with getWikiDataID."
 
 
-def test_a_question_without_a_relation_says_what_there_is(with_encoder: Context) -> None:
-    outcome = tool("generateQuery").call(with_encoder, {"question": "Ada Reed?", "entity_ids": "Q1"})
+def test_a_question_without_a_relation_says_what_there_is(with_encoder: ToolContext) -> None:
+    outcome = get_tool("generateQuery").call(with_encoder, {"question": "Ada Reed?", "entity_ids": "Q1"})
     assert outcome.error is not None
     assert "No word of the question is a relation of this graph. Ada Reed has: " in outcome.error
     assert "date of birth" in outcome.error
@@ -142,12 +144,12 @@ def test_a_question_without_a_relation_says_what_there_is(with_encoder: Context)
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.text(min_size=1, max_size=30))
-def test_a_value_with_quotes_and_marks_never_breaks_the_query(value: str, without_meaning: Context) -> None:
-    outcome = tool("generateQuery").call(
+def test_a_value_with_quotes_and_marks_never_breaks_the_query(value: str, without_meaning: ToolContext) -> None:
+    outcome = get_tool("generateQuery").call(
         without_meaning, {"question": f"Who is the person whose hobby is x{value}?", "entity_ids": []}
     )
     assert outcome.observation is not None
-    assert tool("runQuery").call(without_meaning, {"sparql": outcome.observation.text}).error is None
+    assert get_tool("runQuery").call(without_meaning, {"sparql": outcome.observation.text}).error is None
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -158,18 +160,20 @@ def test_a_value_with_quotes_and_marks_never_breaks_the_query(value: str, withou
         )
     )
 )
-def test_any_words_give_queries_that_run_or_one_clear_error(words: list[str], without_meaning: Context) -> None:
-    outcome = tool("generateQuery").call(without_meaning, {"question": " ".join(words), "entity_ids": "Q1, Q5"})
+def test_any_words_give_queries_that_run_or_one_clear_error(words: list[str], without_meaning: ToolContext) -> None:
+    outcome = get_tool("generateQuery").call(without_meaning, {"question": " ".join(words), "entity_ids": "Q1, Q5"})
     assert (outcome.error is None) != (outcome.observation is None)
     for one in outcome.observation.data["candidates"] if outcome.observation else ():
-        assert tool("runQuery").call(without_meaning, {"sparql": one["sparql"]}).error is None
+        assert get_tool("runQuery").call(without_meaning, {"sparql": one["sparql"]}).error is None
 
 
 def test_on_real_questions_the_first_query_is_right_for_more_than_half(shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "world_2wiki"
-    build_world(tmp_path, "real", Sources(graph=source / "kg_full.ttl"))
+    build_world(tmp_path, "real", WorldContents(graph=source / "kg_full.ttl"))
     records = json.loads((source / "questions_300.json").read_text(encoding="utf-8"))
-    found = measure(open_world(tmp_path, "real"), asked_by_hops(r for r in records if r["needs"] == "kg"))
+    found = measure_first_queries(
+        open_world(tmp_path, "real"), questions_from_hops(r for r in records if r["needs"] == "kg")
+    )
     assert found.asked == 70
     assert found.share >= 0.5, found.missed
 
@@ -177,7 +181,7 @@ def test_on_real_questions_the_first_query_is_right_for_more_than_half(shared_da
 def test_a_word_for_women_leaves_no_path_to_men_although_the_graph_lists_it_for_both() -> None:
     sibling = Relation("P3373", "sibling", ("brother", "sister"))
     parents = (Relation("P22", "father"), Relation("P25", "mother"))
-    lexicon = Lexicon((sibling, *parents, Relation("P21", "sex or gender")))
+    lexicon = GraphLexicon((sibling, *parents, Relation("P21", "sex or gender")))
     assert {path.hops[-1].gender for path in lexicon.paths(("sister",), None)} == {"female", "unstated"}
     assert {path.hops[-1].gender for path in lexicon.paths(("aunt",), None)} == {"female", "unstated"}
     assert lexicon.paths(("sibling",), None)[0].hops[0].gender is None

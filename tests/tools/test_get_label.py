@@ -1,11 +1,11 @@
 """getLabel."""
 
-from tools.registry import tool
-from tools.tool import Context
+from tools.registry import get_tool
+from tools.tool import ToolContext
 
 
-def test_labels_come_in_the_order_of_the_ids_for_entities_and_properties(without_encoder: Context) -> None:
-    found = tool("getLabel").call(without_encoder, {"ids": "P1, Q1\nwd:Q999"}).observation
+def test_labels_come_in_the_order_of_the_ids_for_entities_and_properties(without_encoder: ToolContext) -> None:
+    found = get_tool("getLabel").call(without_encoder, {"ids": "P1, Q1\nwd:Q999"}).observation
     assert found is not None
     assert found.data["labels"] == [
         {"id": "P1", "label": "father", "description": None},
@@ -14,6 +14,6 @@ def test_labels_come_in_the_order_of_the_ids_for_entities_and_properties(without
     assert found.text == "P1: father\nQ1: Ada Reed (ferry pilot)\nNot known: Q999"
 
 
-def test_only_unknown_ids_and_no_ids_are_errors(without_encoder: Context) -> None:
-    assert "knows none of Q999" in str(tool("getLabel").call(without_encoder, {"ids": ["Q999"]}).error)
-    assert "needs at least one id" in str(tool("getLabel").call(without_encoder, {"ids": " "}).error)
+def test_only_unknown_ids_and_no_ids_are_errors(without_encoder: ToolContext) -> None:
+    assert "knows none of Q999" in str(get_tool("getLabel").call(without_encoder, {"ids": ["Q999"]}).error)
+    assert "needs at least one id" in str(get_tool("getLabel").call(without_encoder, {"ids": " "}).error)

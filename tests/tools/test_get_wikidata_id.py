@@ -2,27 +2,27 @@
 
 import pytest
 
-from tools.registry import tool
-from tools.tool import Context
+from tools.registry import get_tool
+from tools.tool import ToolContext
 
 
 @pytest.mark.parametrize("title", ["Ada Reed", "ada reed", "Captain Reed"])
-def test_a_title_a_name_in_another_case_and_an_alias_find_the_entity(title: str, without_encoder: Context) -> None:
-    found = tool("getWikiDataID").call(without_encoder, {"title": title}).observation
+def test_a_title_a_name_in_another_case_and_an_alias_find_the_entity(title: str, without_encoder: ToolContext) -> None:
+    found = get_tool("getWikiDataID").call(without_encoder, {"title": title}).observation
     assert found is not None
     first = found.data["entities"][0]
     assert first == {"id": "Q1", "label": "Ada Reed", "description": "ferry pilot", "title": "Ada Reed"}
     assert found.text.splitlines()[0] == "Q1: Ada Reed (ferry pilot)"
 
 
-def test_two_of_one_name_are_both_offered(without_encoder: Context) -> None:
-    found = tool("getWikiDataID").call(without_encoder, {"title": "Eli Reed"}).observation
+def test_two_of_one_name_are_both_offered(without_encoder: ToolContext) -> None:
+    found = get_tool("getWikiDataID").call(without_encoder, {"title": "Eli Reed"}).observation
     assert found is not None
     assert {entity["id"] for entity in found.data["entities"]} >= {"Q5", "Q13"}
 
 
-def test_an_unknown_name_is_an_error_with_advice(without_encoder: Context) -> None:
-    outcome = tool("getWikiDataID").call(without_encoder, {"title": "Zebulon Quux"})
+def test_an_unknown_name_is_an_error_with_advice(without_encoder: ToolContext) -> None:
+    outcome = get_tool("getWikiDataID").call(without_encoder, {"title": "Zebulon Quux"})
     assert outcome.observation is None
     assert (
         outcome.error

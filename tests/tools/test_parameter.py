@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from tools.parameter import Parameter, parameters_of
+from tools.parameter import Parameter, parse_parameters
 
 
 class Unit(Enum):
@@ -40,7 +40,7 @@ FIELDS = {
 
 def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
     model = create_model("arguments", **FIELDS)
-    found = {p.name: p for p in parameters_of(model.model_json_schema())}
+    found = {p.name: p for p in parse_parameters(model.model_json_schema())}
     kinds = {name: (p.kind, p.item) if p.kind == "list" else p.kind for name, p in found.items()}
     assert kinds == {
         "text": "text",
@@ -82,7 +82,7 @@ def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
 )
 def test_the_same_is_told_apart_as_others_write_it(told: object, kind: str) -> None:
     definitions = {"n": {"type": "number"}, "loop": {"$ref": "#/$defs/loop"}}
-    (found,) = parameters_of({"properties": {"x": told}, "$defs": definitions})
+    (found,) = parse_parameters({"properties": {"x": told}, "$defs": definitions})
     assert found.kind == kind
 
 

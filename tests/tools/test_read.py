@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tools.read import BEST, rank
-from tools.registry import tool
-from tools.tool import Context
+from tools.read import TOP_SENTENCES, rank_sentences
+from tools.registry import get_tool
+from tools.tool import ToolContext
+from worlds.embedded.text import EmbeddedText, TextWriter
 from worlds.source import Article, World
-from worlds.text import EmbeddedText, TextWriter
 
 
-def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_encoder: Context) -> None:
-    found = tool("read").call(with_encoder, {"title": "ada reed", "question": "What is her spouse's work?"}).observation
+def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_encoder: ToolContext) -> None:
+    found = (
+        get_tool("read").call(with_encoder, {"title": "ada reed", "question": "What is her spouse's work?"}).observation
+    )
     assert found is not None
     assert found.data["title"] == "Ada Reed"
     assert found.data["entity"] == "Q1"
@@ -28,7 +30,7 @@ def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_en
 
 
 def test_a_sentence_that_repeats_the_name_is_not_preferred_to_one_that_answers(
-    with_encoder: Context, tmp_path: Path
+    with_encoder: ToolContext, tmp_path: Path
 ) -> None:
     sentences = ("Ida Voss was a woman.", "Ida Voss was born on 2 May 1931.", "Ida Voss worked as a baker.")
     said = (*sentences, "Ida Voss lived in Sudland.", "Her hobby was chess.", "Her son is Emil Voss (baker).")
@@ -38,35 +40,35 @@ def test_a_sentence_that_repeats_the_name_is_not_preferred_to_one_that_answers(
     for question, answer in (("What is the hobby of {}?", said[4]), ("Who is the child of {}?", said[5])):
         for name in ("Ida Voss", "Ida Voss (baker)"):
             asked = {"title": "Ida Voss (baker)", "question": question.format(name)}
-            found = tool("read").call(text, asked).observation
+            found = get_tool("read").call(text, asked).observation
             assert found is not None
             assert answer in [best["text"] for best in found.data["best"]]
 
 
-def test_a_short_article_is_shown_whole_without_the_encoder(without_encoder: Context) -> None:
-    found = tool("read").call(without_encoder, {"title": "Gullhaven", "question": "Who lives there?"}).observation
+def test_a_short_article_is_shown_whole_without_the_encoder(without_encoder: ToolContext) -> None:
+    found = get_tool("read").call(without_encoder, {"title": "Gullhaven", "question": "Who lives there?"}).observation
     assert found is not None
     assert [best["place"] for best in found.data["best"]] == [0, 1]
 
 
-def test_an_unknown_title_is_an_error_in_plain_words(without_encoder: Context) -> None:
-    outcome = tool("read").call(without_encoder, {"title": "Atlantis", "question": "Where is it?"})
+def test_an_unknown_title_is_an_error_in_plain_words(without_encoder: ToolContext) -> None:
+    outcome = get_tool("read").call(without_encoder, {"title": "Atlantis", "question": "Where is it?"})
     assert outcome.observation is None
     assert outcome.error
     assert "Atlantis" in outcome.error
 
 
-def test_five_thousand_sentences_are_ranked_in_bounded_time(with_encoder: Context) -> None:
+def test_five_thousand_sentences_are_ranked_in_bounded_time(with_encoder: ToolContext) -> None:
     sentences = [f"Barge number {n} carried coal in the year {1000 + n}." for n in range(5000)]
     sentences[4321] = "The lighthouse keeper was called Odd Birk."
     with_encoder.encode(["warm"])
     started = time.perf_counter()
-    best = rank(sentences, "What was the name of the lighthouse keeper?", with_encoder.encode)
+    best = rank_sentences(sentences, "What was the name of the lighthouse keeper?", with_encoder.encode)
     assert time.perf_counter() - started < 10
     assert best[0][0] == 4321
 
 
-@pytest.mark.parametrize("count", range(BEST + 1))
-def test_without_sentences_or_with_few_the_ranking_holds_each_once(count: int, without_encoder: Context) -> None:
-    ranked = rank([f"Sentence {n}." for n in range(count)], "Which sentence?", without_encoder.encode)
+@pytest.mark.parametrize("count", range(TOP_SENTENCES + 1))
+def test_without_sentences_or_with_few_the_ranking_holds_each_once(count: int, without_encoder: ToolContext) -> None:
+    ranked = rank_sentences([f"Sentence {n}." for n in range(count)], "Which sentence?", without_encoder.encode)
     assert sorted(place for place, _ in ranked) == list(range(count))

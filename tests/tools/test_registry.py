@@ -5,29 +5,29 @@ import sys
 
 import pytest
 
-from tools.registry import TOOLS, offered, tool
-from tools.tool_error import ToolError
+from tools.errors import ToolError
+from tools.registry import BUILT_IN_TOOLS, available_tools, get_tool
 from worlds.source import World
 
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
 
 
 def test_the_six_published_tools_and_the_webs_have_their_names_in_the_order_of_their_keys() -> None:
-    assert list(TOOLS) == [*SIX, "websearch"]
+    assert list(BUILT_IN_TOOLS) == [*SIX, "websearch"]
     titles = ["Search", "Read", "Id", "Write query", "Run query", "Label", "Web"]
-    assert [one.title for one in TOOLS.values()] == titles
+    assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
 
 
 def test_the_web_is_searched_only_where_there_is_one(harbour: World, webbed: World) -> None:
-    assert [one.name for one in offered(webbed)] == list(TOOLS)
-    assert [one.name for one in offered(harbour)] == [one.name for one in offered(None)] == SIX
-    assert [one.name for one in offered(webbed, ["websearch", "getLabel", "gone"])] == ["websearch", "getLabel"]
-    assert [one.name for one in offered(harbour, ["websearch", "getLabel"])] == ["getLabel"]
+    assert [one.name for one in available_tools(webbed)] == list(BUILT_IN_TOOLS)
+    assert [one.name for one in available_tools(harbour)] == [one.name for one in available_tools(None)] == SIX
+    assert [one.name for one in available_tools(webbed, ["websearch", "getLabel", "gone"])] == ["websearch", "getLabel"]
+    assert [one.name for one in available_tools(harbour, ["websearch", "getLabel"])] == ["getLabel"]
 
 
-@pytest.mark.parametrize("name", list(TOOLS))
+@pytest.mark.parametrize("name", list(BUILT_IN_TOOLS))
 def test_every_tool_says_what_it_does_and_what_each_argument_is_for(name: str) -> None:
-    one = tool(name)
+    one = get_tool(name)
     assert one.description
     assert all(parameter.hint for parameter in one.parameters)
     properties = one.schema["properties"]
@@ -36,7 +36,7 @@ def test_every_tool_says_what_it_does_and_what_each_argument_is_for(name: str) -
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ToolError, match="no tool 'search'; there are wikisearch, read, getWikiDataID"):
-        tool("search")
+        get_tool("search")
 
 
 def test_loading_the_tools_loads_no_model_and_no_langchain() -> None:

@@ -5,21 +5,21 @@ import re
 
 import pytest
 
-from tools.registry import tool
-from tools.run_query import MOST_SHOWN, readable
-from tools.tool import Context, Observation
+from tools.registry import get_tool
+from tools.run_query import MAX_ROWS_SHOWN, format_value
+from tools.tool import Observation, ToolContext
 
 DATE_TIME, DATE = "http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#date"
 
 
-def ask(context: Context, sparql: str) -> Observation:
-    outcome = tool("runQuery").call(context, {"sparql": sparql})
+def ask(context: ToolContext, sparql: str) -> Observation:
+    outcome = get_tool("runQuery").call(context, {"sparql": sparql})
     assert outcome.error is None
     assert outcome.observation is not None
     return outcome.observation
 
 
-def test_entities_come_with_their_labels_and_dates_are_readable_in_the_text_only(without_encoder: Context) -> None:
+def test_entities_come_with_their_labels_and_dates_are_readable_in_the_text_only(without_encoder: ToolContext) -> None:
     found = ask(without_encoder, "SELECT ?who ?born WHERE { wd:Q1 wdt:P2 ?who . ?who wdt:P6 ?born }")
     assert found.data["columns"] == ["who", "born"]
     who, born = found.data["rows"][0]
@@ -30,26 +30,26 @@ def test_entities_come_with_their_labels_and_dates_are_readable_in_the_text_only
 
 
 @pytest.mark.parametrize(("mother", "text", "value"), [("Q3", "Yes", True), ("Q2", "No", False)])
-def test_an_ask_says_yes_or_no(mother: str, text: str, value: bool, without_encoder: Context) -> None:  # noqa: FBT001 - a table's cell
+def test_an_ask_says_yes_or_no(mother: str, text: str, value: bool, without_encoder: ToolContext) -> None:  # noqa: FBT001 - a table's cell
     found = ask(without_encoder, f"ASK {{ wd:Q1 wdt:P2 wd:{mother} }}")
     assert (found.text, found.data["boolean"], found.data["rows"]) == (text, value, [])
     assert json.dumps(value) in json.dumps(found.data)
 
 
-def test_no_rows_are_said_plainly(without_encoder: Context) -> None:
+def test_no_rows_are_said_plainly(without_encoder: ToolContext) -> None:
     found = ask(without_encoder, "SELECT ?x WHERE { wd:Q13 wdt:P1 ?x }")
     assert found.text == "The query matches nothing: no rows."
 
 
-def test_a_long_result_is_cut_in_the_text_and_whole_in_the_data(without_encoder: Context) -> None:
+def test_a_long_result_is_cut_in_the_text_and_whole_in_the_data(without_encoder: ToolContext) -> None:
     found = ask(without_encoder, "SELECT ?s ?p ?o WHERE { ?s ?p ?o }")
-    assert found.text.count("\n") == MOST_SHOWN + 1
+    assert found.text.count("\n") == MAX_ROWS_SHOWN + 1
     left = re.search(r"\.\.\. (\d+) more rows$", found.text)
     assert left is not None
-    assert int(left[1]) == len(found.data["rows"]) - MOST_SHOWN
+    assert int(left[1]) == len(found.data["rows"]) - MAX_ROWS_SHOWN
 
 
-def test_unbound_cells_stay_empty(without_encoder: Context) -> None:
+def test_unbound_cells_stay_empty(without_encoder: ToolContext) -> None:
     found = ask(without_encoder, "SELECT ?a ?b WHERE { VALUES ?a { 1 } OPTIONAL { wd:Q999 wdt:P1 ?b } }")
     assert found.data["rows"][0][1] is None
     assert found.text == "a | b\n1 | -"
@@ -58,8 +58,8 @@ def test_unbound_cells_stay_empty(without_encoder: Context) -> None:
 @pytest.mark.parametrize(
     "sparql", ["", "SELECT nonsense", "DROP ALL", "SELECT * WHERE { SERVICE <http://127.0.0.1/> { ?s ?p ?o } }"]
 )
-def test_what_is_no_query_to_run_is_an_error_in_one_sentence(sparql: str, without_encoder: Context) -> None:
-    outcome = tool("runQuery").call(without_encoder, {"sparql": sparql})
+def test_what_is_no_query_to_run_is_an_error_in_one_sentence(sparql: str, without_encoder: ToolContext) -> None:
+    outcome = get_tool("runQuery").call(without_encoder, {"sparql": sparql})
     assert outcome.observation is None
     assert outcome.error
 
@@ -78,4 +78,4 @@ def test_what_is_no_query_to_run_is_an_error_in_one_sentence(sparql: str, withou
     ],
 )
 def test_dates_are_written_as_people_do(value: str, datatype: str | None, shown: str) -> None:
-    assert readable(value, datatype) == shown
+    assert format_value(value, datatype) == shown

@@ -3,20 +3,20 @@
 from langchain_core.messages import ToolMessage
 
 from tests.tools.conftest import PAGES, must_not_encode
-from tools.langchain_tools import as_langchain
-from tools.registry import offered, tool
-from tools.tool import Context
+from tools.langchain_tools import to_langchain_tools
+from tools.registry import available_tools, get_tool
+from tools.tool import ToolContext
 from worlds.source import World
 
 
 def test_a_page_is_found_with_its_address_and_read_by_it(webbed: World) -> None:
-    context = Context(webbed, must_not_encode)
-    found = tool("websearch").call(context, {"query": "Ada Reed kites"}).observation
+    context = ToolContext(webbed, must_not_encode)
+    found = get_tool("websearch").call(context, {"query": "Ada Reed kites"}).observation
     assert found is not None
     first = found.data["pages"][0]
     assert set(first) == {"title", "address", "date", "snippet", "relaxed"}
     assert found.text.splitlines()[0] == f"1. All about Ada Reed <{first['address']}>: {first['snippet']}"
-    page = tool("read").call(context, {"title": first["address"], "question": "Since when?"}).observation
+    page = get_tool("read").call(context, {"title": first["address"], "question": "Since when?"}).observation
     assert page is not None
     assert (page.data["title"], page.data["address"], page.data["entity"]) == (PAGES[1].title, PAGES[1].address, None)
     assert page.data["sentences"] == list(PAGES[1].sentences)
@@ -24,13 +24,13 @@ def test_a_page_is_found_with_its_address_and_read_by_it(webbed: World) -> None:
 
 
 def test_the_day_on_which_a_page_was_written_is_told_before_and_when_it_is_read(webbed: World) -> None:
-    context = Context(webbed, must_not_encode)
-    found = tool("websearch").call(context, {"query": "storm barges"}).observation
+    context = ToolContext(webbed, must_not_encode)
+    found = get_tool("websearch").call(context, {"query": "storm barges"}).observation
     assert found is not None
     assert found.data["pages"][0]["date"] == "2003-11-09"
     assert found.text.startswith("1. Storm over the harbour (2003-11-09) <https://")
     asked = {"title": PAGES[0].address, "question": "What sank?"}
-    read = tool("read").call(context, asked).observation
+    read = get_tool("read").call(context, asked).observation
     assert read is not None
     assert read.data["date"] == "2003-11-09"
     assert read.text.startswith("Storm over the harbour (2003-11-09):")
@@ -38,29 +38,35 @@ def test_the_day_on_which_a_page_was_written_is_told_before_and_when_it_is_read(
 
 def test_articles_are_still_read_by_their_titles(webbed: World) -> None:
     article = (
-        tool("read").call(Context(webbed, must_not_encode), {"title": "Gullhaven", "question": "Who?"}).observation
+        get_tool("read")
+        .call(ToolContext(webbed, must_not_encode), {"title": "Gullhaven", "question": "Who?"})
+        .observation
     )
     assert article is not None
     assert "address" not in article.data
 
 
 def test_words_that_only_some_pages_have_are_told(webbed: World) -> None:
-    found = tool("websearch").call(Context(webbed, must_not_encode), {"query": "What did the storm do to zeppelins?"})
+    found = get_tool("websearch").call(
+        ToolContext(webbed, must_not_encode), {"query": "What did the storm do to zeppelins?"}
+    )
     assert found.observation is not None
     assert found.observation.text.startswith("No page has all the words; these have some of them.\n1. Storm over")
 
 
 def test_nothing_found_is_an_answer_with_advice_and_no_error(webbed: World) -> None:
-    outcome = tool("websearch").call(Context(webbed, must_not_encode), {"query": "zzyzx"})
+    outcome = get_tool("websearch").call(ToolContext(webbed, must_not_encode), {"query": "zzyzx"})
     assert outcome.error is None
     assert outcome.observation is not None
     assert outcome.observation.data == {"pages": []}
     assert "No page matches" in outcome.observation.text
 
 
-def test_a_world_without_web_pages_is_told_by_both_ways_to_them(without_encoder: Context) -> None:
-    searched = tool("websearch").call(without_encoder, {"query": "storm"})
-    read = tool("read").call(without_encoder, {"title": "https://gullhaven.example/news/3", "question": "What sank?"})
+def test_a_world_without_web_pages_is_told_by_both_ways_to_them(without_encoder: ToolContext) -> None:
+    searched = get_tool("websearch").call(without_encoder, {"query": "storm"})
+    read = get_tool("read").call(
+        without_encoder, {"title": "https://gullhaven.example/news/3", "question": "What sank?"}
+    )
     for outcome in (searched, read):
         assert outcome.error is not None
         assert "needs web pages, and the world harbour has none" in outcome.error
@@ -68,13 +74,15 @@ def test_a_world_without_web_pages_is_told_by_both_ways_to_them(without_encoder:
 
 def test_an_address_that_is_nowhere_is_an_error_in_plain_words(webbed: World) -> None:
     wrong = {"title": "https://gullhaven.example/news/4", "question": "What sank?"}
-    outcome = tool("read").call(Context(webbed, must_not_encode), wrong)
+    outcome = get_tool("read").call(ToolContext(webbed, must_not_encode), wrong)
     assert outcome.error is not None
     assert "no page at 'https://gullhaven.example/news/4'" in outcome.error
 
 
 def test_a_model_calls_it_like_the_others(webbed: World) -> None:
-    bound = {one.name: one for one in as_langchain(offered(webbed), Context(webbed, must_not_encode))}["websearch"]
+    bound = {
+        one.name: one for one in to_langchain_tools(available_tools(webbed), ToolContext(webbed, must_not_encode))
+    }["websearch"]
     message = bound.invoke({"type": "tool_call", "id": "1", "name": "websearch", "args": {"query": "storm barges"}})
     assert isinstance(message, ToolMessage)
     assert message.artifact["pages"][0]["title"] == "Storm over the harbour"

@@ -1,11 +1,11 @@
 """wikisearch."""
 
-from tools.registry import tool
-from tools.tool import Context
+from tools.registry import get_tool
+from tools.tool import ToolContext
 
 
-def test_a_name_finds_its_article_first(without_encoder: Context) -> None:
-    found = tool("wikisearch").call(without_encoder, {"query": "ada reed"}).observation
+def test_a_name_finds_its_article_first(without_encoder: ToolContext) -> None:
+    found = get_tool("wikisearch").call(without_encoder, {"query": "ada reed"}).observation
     assert found is not None
     assert found.data["hits"][0]["title"] == "Ada Reed"
     assert found.data["hits"][0]["entity"] == "Q1"
@@ -13,20 +13,22 @@ def test_a_name_finds_its_article_first(without_encoder: Context) -> None:
     assert found.text.splitlines()[0].startswith("1. Ada Reed: ")
 
 
-def test_a_whole_question_finds_the_right_article_and_says_that_it_was_relaxed(without_encoder: Context) -> None:
-    found = tool("wikisearch").call(without_encoder, {"query": "At what hour does the night ferry sail?"}).observation
+def test_a_whole_question_finds_the_right_article_and_says_that_it_was_relaxed(without_encoder: ToolContext) -> None:
+    found = (
+        get_tool("wikisearch").call(without_encoder, {"query": "At what hour does the night ferry sail?"}).observation
+    )
     assert found is not None
     assert found.data["hits"][0]["title"] == "Night ferry"
 
 
-def test_nothing_found_is_an_answer_with_advice_and_no_error(without_encoder: Context) -> None:
-    outcome = tool("wikisearch").call(without_encoder, {"query": "zzyzx"})
+def test_nothing_found_is_an_answer_with_advice_and_no_error(without_encoder: ToolContext) -> None:
+    outcome = get_tool("wikisearch").call(without_encoder, {"query": "zzyzx"})
     assert outcome.error is None
     assert outcome.observation is not None
     assert outcome.observation.data == {"hits": []}
     assert "No article matches" in outcome.observation.text
 
 
-def test_marks_and_emoji_in_a_query_are_only_words(without_encoder: Context) -> None:
+def test_marks_and_emoji_in_a_query_are_only_words(without_encoder: ToolContext) -> None:
     for query in ('"Ada" AND (Reed', "title:[a TO", "\\", "🙂 Gullhaven", "a" * 5000):
-        assert tool("wikisearch").call(without_encoder, {"query": query}).error is None
+        assert get_tool("wikisearch").call(without_encoder, {"query": query}).error is None

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from worlds.build import Sources, build_world
-from worlds.graph import EmbeddedGraph
+from worlds.build import WorldContents, build_world
+from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.text import EmbeddedText
+from worlds.embedded.worker import QueryLimits
 from worlds.importers import read_articles
 from worlds.open import open_world
 from worlds.source import World
-from worlds.text import EmbeddedText
-from worlds.worker import Limits
 
 HERE = Path(__file__).parent
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 def isle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A small world of articles and a graph with items of Wikidata's shape and with IRIs of its own."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
-    build_world(worlds, "isle", Sources(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl"))
+    build_world(worlds, "isle", WorldContents(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl"))
     world = open_world(worlds, "isle")
     yield world
     world.graph.close()
@@ -32,14 +32,14 @@ def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     lines = [f'<http://crowd.example/{n}> <http://crowd.example/says> "{n}" .\n' for n in range(3000)]
     (home / "crowd.nt").write_text("".join(lines))
-    build_world(home / "worlds", "crowd", Sources(graph=home / "crowd.nt"))
+    build_world(home / "worlds", "crowd", WorldContents(graph=home / "crowd.nt"))
     return home / "worlds" / "crowd"
 
 
 @pytest.fixture
 def crowd(crowd_folder: Path) -> Iterator[EmbeddedGraph]:
     """That graph with a second and 100 rows for a query."""
-    graph = EmbeddedGraph(crowd_folder, limits=Limits(seconds=1, rows=100), workers=1)
+    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(seconds=1, rows=100), workers=1)
     # A fresh process takes its time to start; what is measured is the query.
     assert graph.query("ASK {}").boolean is True
     yield graph
@@ -50,7 +50,7 @@ def crowd(crowd_folder: Path) -> Iterator[EmbeddedGraph]:
 def real_text(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> EmbeddedText:
     """The 7,035 paragraphs of Wikipedia."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
-    build_world(worlds, "real", Sources(read_articles(shared_data / "world_2wiki" / "paragraphs.jsonl")))
+    build_world(worlds, "real", WorldContents(read_articles(shared_data / "world_2wiki" / "paragraphs.jsonl")))
     text = open_world(worlds, "real").text
     assert isinstance(text, EmbeddedText)
     return text

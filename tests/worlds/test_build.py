@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from worlds.build import Sources, build_world
-from worlds.folder import BadWorldName, UnknownWorld, WorldError, WorldExists, world_names
+from worlds.build import WorldContents, build_world
+from worlds.folder import InvalidWorldName, WorldError, WorldExists, WorldNotFound, list_world_names
 from worlds.importers import read_articles
 from worlds.importers.files import MalformedFile
-from worlds.open import about_world, list_worlds, open_world
+from worlds.open import list_worlds, open_world, read_world_metadata
 from worlds.source import Article
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,17 +43,17 @@ def left_behind(worlds: Path) -> list[str]:
     return sorted(path.name for path in worlds.iterdir()) if worlds.is_dir() else []
 
 
-def hash_of(worlds: Path, sources: Sources) -> str:
+def hash_of(worlds: Path, sources: WorldContents) -> str:
     return build_world(worlds, "hashed", sources, replace=True)["hash"]
 
 
 def test_a_world_says_what_it_is(worlds):
     told = build_world(
-        worlds, "isle", Sources(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl", {"licence": "CC0"})
+        worlds, "isle", WorldContents(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl", {"licence": "CC0"})
     )
     assert (told["name"], told["kind"], told["licence"]) == ("isle", "imported", "CC0")
     assert (told["articles"], told["triples"], told["relations"]) == (7, 29, 6)
-    assert about_world(worlds, "isle") == told
+    assert read_world_metadata(worlds, "isle") == told
     assert list_worlds(worlds) == [told]
     assert tomllib.loads((worlds / "isle" / "world.toml").read_text(encoding="utf-8")) == told
 
@@ -69,8 +69,8 @@ def test_a_world_says_what_it_is(worlds):
 def test_whatever_is_told_of_a_world_can_be_read_again(tmp_path_factory, told):
     home = tmp_path_factory.mktemp("home")
     own = {"name", "articles", "triples", "entities", "hash", "built"}
-    build_world(home, "w", Sources(ARTICLES[:1], about=told))
-    found = about_world(home, "w")
+    build_world(home, "w", WorldContents(ARTICLES[:1], about=told))
+    found = read_world_metadata(home, "w")
     assert {key: value for key, value in found.items() if key in told and key not in own} == {
         key: value for key, value in told.items() if key not in own
     }
@@ -78,8 +78,8 @@ def test_whatever_is_told_of_a_world_can_be_read_again(tmp_path_factory, told):
 
 def test_a_world_has_the_sources_it_was_built_from_and_no_others(worlds, tmp_path):
     (tmp_path / "g.ttl").write_text(TURTLE)
-    build_world(worlds, "text", Sources(ARTICLES))
-    build_world(worlds, "graph", Sources(graph=tmp_path / "g.ttl"))
+    build_world(worlds, "text", WorldContents(ARTICLES))
+    build_world(worlds, "graph", WorldContents(graph=tmp_path / "g.ttl"))
     text, graph = open_world(worlds, "text"), open_world(worlds, "graph")
     assert text.graph is None
     assert graph.text is None
@@ -92,14 +92,14 @@ def test_a_world_has_the_sources_it_was_built_from_and_no_others(worlds, tmp_pat
 def test_turtle_and_n_triples_are_read_plain_and_gzipped(worlds, tmp_path, name):
     content = (TRIPLES if ".nt" in name else TURTLE).encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    assert build_world(worlds, "g", Sources(graph=tmp_path / name))["triples"] == (2 if ".nt" in name else 4)
+    assert build_world(worlds, "g", WorldContents(graph=tmp_path / name))["triples"] == (2 if ".nt" in name else 4)
 
 
 @pytest.mark.parametrize("name", ["g.xml", "g.json", "g", "g.gz", "ttl"])
 def test_a_graph_of_another_format_is_refused_with_the_known_ones(worlds, tmp_path, name):
     (tmp_path / name).write_text(TURTLE)
     with pytest.raises(MalformedFile, match=r"\.ttl, \.turtle, \.nt, \.ntriples"):
-        build_world(worlds, "g", Sources(graph=tmp_path / name))
+        build_world(worlds, "g", WorldContents(graph=tmp_path / name))
     assert left_behind(worlds) == []
 
 
@@ -115,7 +115,7 @@ def test_a_graph_of_another_format_is_refused_with_the_known_ones(worlds, tmp_pa
 def test_a_malformed_graph_is_named_with_file_and_line_and_leaves_nothing(worlds, tmp_path, content, line):
     (tmp_path / "g.nt").write_text(content)
     with pytest.raises(MalformedFile, match=rf"g\.nt, line {line}: ") as refused:
-        build_world(worlds, "g", Sources(ARTICLES, tmp_path / "g.nt"))
+        build_world(worlds, "g", WorldContents(ARTICLES, tmp_path / "g.nt"))
     assert refused.value.line == line
     assert left_behind(worlds) == []
 
@@ -123,12 +123,12 @@ def test_a_malformed_graph_is_named_with_file_and_line_and_leaves_nothing(worlds
 def test_a_malformed_line_of_articles_stops_the_import_and_leaves_nothing(worlds, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "A", "text": "B."}\n{"title": "C"}\n')
     with pytest.raises(MalformedFile, match=r"a\.jsonl, line 2: .*'text' and 'sentences' are both missing"):
-        build_world(worlds, "w", Sources(read_articles(tmp_path / "a.jsonl"), HERE / "isle.ttl"))
+        build_world(worlds, "w", WorldContents(read_articles(tmp_path / "a.jsonl"), HERE / "isle.ttl"))
     assert left_behind(worlds) == []
 
 
 def test_files_that_are_not_there_are_named(worlds, tmp_path):
-    for sources in (Sources(read_articles(tmp_path / "no.jsonl")), Sources(graph=tmp_path / "no.ttl")):
+    for sources in (WorldContents(read_articles(tmp_path / "no.jsonl")), WorldContents(graph=tmp_path / "no.ttl")):
         with pytest.raises(MalformedFile, match=r"no\.(jsonl|ttl)"):
             build_world(worlds, "w", sources)
     assert left_behind(worlds) == []
@@ -154,7 +154,7 @@ def test_any_broken_turtle_is_refused_by_name_or_imported(tmp_path, content):
     file.write_bytes(content)
     worlds = tmp_path / "worlds"
     try:
-        build_world(worlds, "w", Sources(ARTICLES[:1], file), replace=True)
+        build_world(worlds, "w", WorldContents(ARTICLES[:1], file), replace=True)
     except MalformedFile as refused:
         assert refused.file == file  # noqa: PT017 - being refused and being imported are both right
         assert [name for name in left_behind(worlds) if name != "w"] == []
@@ -167,16 +167,16 @@ def test_an_article_given_twice_counts_once_and_the_order_does_not_count(tmp_pat
     worlds = tmp_path / "worlds"
     if not articles:
         with pytest.raises(WorldError, match="would be empty"):
-            build_world(worlds, "w", Sources(articles))
+            build_world(worlds, "w", WorldContents(articles))
         return
-    assert build_world(worlds, "w", Sources(articles), replace=True)["articles"] == len(set(articles))
-    assert hash_of(worlds, Sources(articles)) == hash_of(worlds, Sources(shuffled))
+    assert build_world(worlds, "w", WorldContents(articles), replace=True)["articles"] == len(set(articles))
+    assert hash_of(worlds, WorldContents(articles)) == hash_of(worlds, WorldContents(shuffled))
 
 
 def test_other_contents_have_another_hash(worlds):
-    found = {hash_of(worlds, Sources(ARTICLES[:n])) for n in range(1, 7)}
-    found.add(hash_of(worlds, Sources([Article("Title 1", ("Sentence 1.",), "Q2")])))
-    found.add(hash_of(worlds, Sources([Article("Title 1", ("Sentence 1", "."), "Q1")])))
+    found = {hash_of(worlds, WorldContents(ARTICLES[:n])) for n in range(1, 7)}
+    found.add(hash_of(worlds, WorldContents([Article("Title 1", ("Sentence 1.",), "Q2")])))
+    found.add(hash_of(worlds, WorldContents([Article("Title 1", ("Sentence 1", "."), "Q1")])))
     assert len(found) == 8
 
 
@@ -185,10 +185,12 @@ def test_the_hash_of_a_graph_depends_neither_on_its_order_nor_on_names_of_blank_
     found = set()
     for number, order in enumerate(permutations(lines)):
         (tmp_path / f"{number}.nt").write_text("".join(order).replace("_:b", f"_:n{number}"))
-        found.add(hash_of(worlds, Sources(graph=tmp_path / f"{number}.nt")))
+        found.add(hash_of(worlds, WorldContents(graph=tmp_path / f"{number}.nt")))
     assert len(found) == 1
     (tmp_path / "g.ttl").write_text(TURTLE)
-    assert hash_of(worlds, Sources(graph=tmp_path / "g.ttl")) == hash_of(worlds, Sources(graph=tmp_path / "g.ttl"))
+    assert hash_of(worlds, WorldContents(graph=tmp_path / "g.ttl")) == hash_of(
+        worlds, WorldContents(graph=tmp_path / "g.ttl")
+    )
 
 
 def test_the_hash_is_the_same_whatever_the_machine_hashes(tmp_path):
@@ -211,27 +213,27 @@ print(build_world(home, "w", Sources(read_articles(here / "isle.jsonl"), here / 
 
 
 def test_a_world_that_is_there_is_refused_unless_it_is_replaced(worlds):
-    build_world(worlds, "w", Sources(ARTICLES[:1]))
+    build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     with pytest.raises(WorldExists, match=r"'w' already.*--replace"):
-        build_world(worlds, "w", Sources(ARTICLES[:2]))
-    assert about_world(worlds, "w")["articles"] == 1
-    build_world(worlds, "w", Sources(ARTICLES[:2]), replace=True)
-    assert about_world(worlds, "w")["articles"] == 2
+        build_world(worlds, "w", WorldContents(ARTICLES[:2]))
+    assert read_world_metadata(worlds, "w")["articles"] == 1
+    build_world(worlds, "w", WorldContents(ARTICLES[:2]), replace=True)
+    assert read_world_metadata(worlds, "w")["articles"] == 2
     assert left_behind(worlds) == ["w"]
 
 
 def test_a_replacement_that_fails_leaves_the_world_as_it_was(worlds, tmp_path):
-    build_world(worlds, "w", Sources(ARTICLES[:1]))
+    build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     with pytest.raises(MalformedFile):
-        build_world(worlds, "w", Sources(read_articles(tmp_path / "no.jsonl")), replace=True)
+        build_world(worlds, "w", WorldContents(read_articles(tmp_path / "no.jsonl")), replace=True)
     assert open_world(worlds, "w").text.article("Title 1") == ARTICLES[0]
     assert left_behind(worlds) == ["w"]
 
 
 def test_a_world_that_is_open_stays_readable_while_it_is_replaced(worlds):
-    build_world(worlds, "w", Sources(ARTICLES[:1]))
+    build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     opened = open_world(worlds, "w")
-    build_world(worlds, "w", Sources(ARTICLES[1:2]), replace=True)
+    build_world(worlds, "w", WorldContents(ARTICLES[1:2]), replace=True)
     assert opened.text.article("Title 1") == ARTICLES[0]
     assert open_world(worlds, "w").text.article("Title 2") == ARTICLES[1]
 
@@ -253,25 +255,25 @@ build_world(Path(sys.argv[1]), "half", Sources(endless()))
         assert build.stdout.readline() == b"halfway\n"
         assert len(left_behind(worlds)) == 1
         # A build that is at work is left alone.
-        build_world(worlds, "other", Sources(ARTICLES[:1]))
+        build_world(worlds, "other", WorldContents(ARTICLES[:1]))
         assert len(left_behind(worlds)) == 2
         build.send_signal(signal.SIGKILL)
-    assert world_names(worlds) == ["other"]
-    with pytest.raises(UnknownWorld):
+    assert list_world_names(worlds) == ["other"]
+    with pytest.raises(WorldNotFound):
         open_world(worlds, "half")
-    build_world(worlds, "half", Sources(ARTICLES[:1]))
+    build_world(worlds, "half", WorldContents(ARTICLES[:1]))
     assert left_behind(worlds) == ["half", "other"]
 
 
 def test_a_replacement_that_is_killed_between_its_two_renames_gives_the_former_world_back(worlds):
-    build_world(worlds, "w", Sources(ARTICLES[:1]))
+    build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     gone = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
     )
     # What the disk holds at that moment: the world is set aside, the new one not yet in its place.
     (worlds / "w").rename(worlds / f".building-{gone.stdout.strip()}-abc-former-w")
     (worlds / f".building-{gone.stdout.strip()}-abc").mkdir()
-    build_world(worlds, "other", Sources(ARTICLES[1:2]))
+    build_world(worlds, "other", WorldContents(ARTICLES[1:2]))
     assert left_behind(worlds) == ["other", "w"]
     assert open_world(worlds, "w").text.article("Title 1") == ARTICLES[0]
 
@@ -309,7 +311,7 @@ def test_a_gzipped_graph_that_is_cut_off_or_damaged_is_named(worlds, tmp_path):
     for content in (packed[:-30], packed[:40] + b"\xff" * 40 + packed[80:], b"no gzip at all"):
         (tmp_path / "g.ttl.gz").write_bytes(content)
         with pytest.raises(MalformedFile, match=r"g\.ttl\.gz"):
-            build_world(worlds, "w", Sources(graph=tmp_path / "g.ttl.gz"))
+            build_world(worlds, "w", WorldContents(graph=tmp_path / "g.ttl.gz"))
     assert left_behind(worlds) == []
 
 
@@ -319,7 +321,7 @@ def test_an_interrupt_leaves_nothing(worlds):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_world(worlds, "w", Sources(interrupted()))
+        build_world(worlds, "w", WorldContents(interrupted()))
     assert left_behind(worlds) == []
 
 
@@ -327,25 +329,25 @@ def test_an_interrupt_leaves_nothing(worlds):
     "name", ["../x", "a/b", "", ".", "..", ".hidden", "-x", "a b", "ä", "x\n", "x" * 65, "C:", "a\x00"]
 )
 def test_a_name_that_is_no_plain_folder_name_is_refused(worlds, name):
-    with pytest.raises(BadWorldName, match="letters, digits"):
-        build_world(worlds, name, Sources(ARTICLES))
-    with pytest.raises(BadWorldName):
+    with pytest.raises(InvalidWorldName, match="letters, digits"):
+        build_world(worlds, name, WorldContents(ARTICLES))
+    with pytest.raises(InvalidWorldName):
         open_world(worlds, name)
     assert left_behind(worlds.parent) == []
 
 
 def test_an_unknown_world_lists_the_known_ones(worlds):
-    with pytest.raises(UnknownWorld, match="none yet"):
+    with pytest.raises(WorldNotFound, match="none yet"):
         open_world(worlds, "w")
     for name in ("b", "a"):
-        build_world(worlds, name, Sources(ARTICLES[:1]))
-    with pytest.raises(UnknownWorld, match="'w'; there are: a, b"):
+        build_world(worlds, name, WorldContents(ARTICLES[:1]))
+    with pytest.raises(WorldNotFound, match="'w'; there are: a, b"):
         open_world(worlds, "w")
-    assert world_names(worlds) == ["a", "b"]
+    assert list_world_names(worlds) == ["a", "b"]
 
 
 def test_a_world_whose_description_is_damaged_is_told_so(worlds):
-    build_world(worlds, "w", Sources(ARTICLES[:1]))
+    build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     for damage in (b"name = ", b"\xff"):
         (worlds / "w" / "world.toml").write_bytes(damage)
         with pytest.raises(WorldError, match=r"world\.toml cannot be read.*--replace"):
@@ -354,7 +356,7 @@ def test_a_world_whose_description_is_damaged_is_told_so(worlds):
 
 def test_the_real_graph_holds_every_triple_of_its_table(worlds, shared_data):
     source = shared_data / "world_2wiki"
-    build_world(worlds, "real", Sources(graph=source / "kg_full.ttl"))
+    build_world(worlds, "real", WorldContents(graph=source / "kg_full.ttl"))
     graph = open_world(worlds, "real").graph
     rows = [line.split(",") for line in (source / "triples.csv").read_text(encoding="utf-8").splitlines()[1:]]
     plain = [row for row in rows if len(row) == 10 and row[0].startswith("Q") and row[5].startswith("Q")]

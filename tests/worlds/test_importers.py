@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from worlds.folder import WorldError
-from worlds.importers import ARTICLE_FORMATS, UnknownFormat, read_articles
+from worlds.importers import ARTICLE_FORMATS, UnknownArticleFormat, read_articles
 from worlds.importers.files import MalformedFile
-from worlds.importers.jsonl import ENTITY_NAMES
+from worlds.importers.jsonl import ENTITY_FIELDS
 from worlds.source import Article
 
 in_any_file = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -83,7 +83,7 @@ def test_an_empty_text_is_an_article_without_sentences(file_of):
     assert list(read_articles(file_of('{"title": "A", "text": ""}'))) == [Article("A", ())]
 
 
-@pytest.mark.parametrize("name", ENTITY_NAMES)
+@pytest.mark.parametrize("name", ENTITY_FIELDS)
 def test_the_entitys_id_may_have_any_of_its_usual_names(file_of, name):
     (article,) = read_articles(file_of(json.dumps({"title": "A", "text": "B.", name: " Q42 "})))
     assert article.entity == "Q42"
@@ -140,7 +140,7 @@ def test_only_the_articles_whose_fields_have_the_wanted_values_are_read(file_of)
 
 
 def test_an_unknown_format_lists_the_known(file_of):
-    with pytest.raises(UnknownFormat, match="auto, jsonl, hotpotqa, 2wiki"):
+    with pytest.raises(UnknownArticleFormat, match="auto, jsonl, hotpotqa, 2wiki"):
         list(read_articles(file_of("{}"), "wikitext"))
     assert list(ARTICLE_FORMATS) == ["jsonl", "hotpotqa", "2wiki"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from worlds import terms
-from worlds.build import Sources, build_world
-from worlds.neighbourhood import neighbourhood
+from worlds.build import WorldContents, build_world
+from worlds.neighbourhood import load_neighbourhood
 from worlds.open import open_world
 from worlds.source import GraphSource, NotFound
 
@@ -20,12 +20,12 @@ def test_every_relation_of_every_entity_is_there_with_its_values(isle):
     for entity in {row[0].value for row in rows}:
         if not graph.entities([entity]):
             continue
-        found = neighbourhood(graph, entity, most=100)
+        found = load_neighbourhood(graph, entity, most=100)
         relations = graph.relations(entity)
         assert {b.relation for b in found.branches if b.outgoing} == set(relations.outgoing)
         for branch in found.branches:
             drawn += 1
-            node, way = f"<{terms.iri_of(entity)}>", f"<{terms.predicate_of(branch.relation.id)}>"
+            node, way = f"<{terms.expand_id(entity)}>", f"<{terms.expand_predicate(branch.relation.id)}>"
             pattern = f"{node} {way} ?v" if branch.outgoing else f"?v {way} {node}"
             wanted = {row[0].value for row in graph.query(f"SELECT ?v WHERE {{ {pattern} }}").rows}
             shown = {value.entity or value.label for value in branch.values}
@@ -39,36 +39,42 @@ def test_every_relation_of_every_entity_is_there_with_its_values(isle):
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphSource]:
     """Forty residents of Q1, and Q2 and Q3, who are friends of each other."""
     home = tmp_path_factory.mktemp("home")
-    lines = [f"<{terms.ENTITY}Q{n}> <{terms.DIRECT}P551> <{terms.ENTITY}Q1> .\n" for n in range(2, 42)]
-    lines += [f"<{terms.ENTITY}{a}> <{terms.DIRECT}P3342> <{terms.ENTITY}{b}> .\n" for a, b in (PAIR, PAIR[::-1])]
+    lines = [
+        f"<{terms.ENTITY_NAMESPACE}Q{n}> <{terms.DIRECT_NAMESPACE}P551> <{terms.ENTITY_NAMESPACE}Q1> .\n"
+        for n in range(2, 42)
+    ]
+    lines += [
+        f"<{terms.ENTITY_NAMESPACE}{a}> <{terms.DIRECT_NAMESPACE}P3342> <{terms.ENTITY_NAMESPACE}{b}> .\n"
+        for a, b in (PAIR, PAIR[::-1])
+    ]
     (home / "hub.nt").write_text("".join(lines))
-    build_world(home / "worlds", "hub", Sources(graph=home / "hub.nt"))
+    build_world(home / "worlds", "hub", WorldContents(graph=home / "hub.nt"))
     graph = open_world(home / "worlds", "hub").graph
     yield graph
     graph.close()
 
 
 def test_of_many_values_some_are_shown_and_it_is_told_that_there_are_more(hub):
-    (branch,) = neighbourhood(hub, "Q1", most=6).branches
+    (branch,) = load_neighbourhood(hub, "Q1", most=6).branches
     assert (branch.outgoing, len(branch.values), branch.more) == (False, 6, True)
-    (branch,) = neighbourhood(hub, "Q1", most=40).branches
+    (branch,) = load_neighbourhood(hub, "Q1", most=40).branches
     assert ({value.entity for value in branch.values}, branch.more) == ({f"Q{n}" for n in range(2, 42)}, False)
 
 
 def test_what_stands_both_ways_is_drawn_once(hub):
-    friends = [branch for branch in neighbourhood(hub, "Q2").branches if branch.relation.id == "P3342"]
+    friends = [branch for branch in load_neighbourhood(hub, "Q2").branches if branch.relation.id == "P3342"]
     assert [(one.outgoing, [value.entity for value in one.values]) for one in friends] == [(True, ["Q3"])]
 
 
 def test_what_the_graph_does_not_know_is_told(hub):
     with pytest.raises(NotFound, match="does not know 'Q99'"):
-        neighbourhood(hub, "Q99")
+        load_neighbourhood(hub, "Q99")
     with pytest.raises(NotFound, match="does not know 'no id'"):
-        neighbourhood(hub, "no id")
+        load_neighbourhood(hub, "no id")
 
 
 def test_labels_are_given_for_entities_and_literals_stay_as_they_are(isle):
-    found = neighbourhood(isle.graph, "Q1")
+    found = load_neighbourhood(isle.graph, "Q1")
     labelled = [value for branch in found.branches for value in branch.values if value.entity]
     assert labelled
     assert {value.entity: value.label for value in labelled} == {

@@ -5,40 +5,46 @@ from pathlib import Path
 
 from worlds.folder import WorldError
 from worlds.importers import contexts, jsonl
-from worlds.importers.files import MalformedFile, lines
+from worlds.importers.files import MalformedFile, iter_nonblank_lines
 from worlds.source import Article
 
-Reader = Callable[[Path, Mapping[str, str]], Iterator[Article]]
+ArticleReader = Callable[[Path, Mapping[str, str]], Iterator[Article]]
 
-ARTICLE_FORMATS: dict[str, Reader] = {"jsonl": jsonl.read, "hotpotqa": contexts.read, "2wiki": contexts.read}
-SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
+ARTICLE_FORMATS: dict[str, ArticleReader] = {
+    "jsonl": jsonl.read_jsonl,
+    "hotpotqa": contexts.read_contexts,
+    "2wiki": contexts.read_contexts,
+}
+ARTICLE_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
 
 
-class UnknownFormat(WorldError):
+class UnknownArticleFormat(WorldError):
     """No reader has that name."""
 
 
 def read_articles(source: Path, form: str = "auto", where: Mapping[str, str] | None = None) -> Iterator[Article]:
     """The articles of a file or of every known file of a folder, in the order of the names."""
-    for file in _files(source):
-        yield from _reader(file, form)(file, where or {})
+    for file in _list_files(source):
+        yield from _select_reader(file, form)(file, where or {})
 
 
-def _files(source: Path) -> list[Path]:
+def _list_files(source: Path) -> list[Path]:
     if not source.exists():
         raise MalformedFile(source, None, "there is no such file or folder")
     if not source.is_dir():
         return [source]
-    found = sorted(path for path in source.iterdir() if path.name.endswith(SUFFIXES))
+    found = sorted(path for path in source.iterdir() if path.name.endswith(ARTICLE_SUFFIXES))
     if not found:
-        raise MalformedFile(source, None, f"the folder has no file that ends in {', '.join(SUFFIXES)}")
+        raise MalformedFile(source, None, f"the folder has no file that ends in {', '.join(ARTICLE_SUFFIXES)}")
     return found
 
 
-def _reader(file: Path, form: str) -> Reader:
+def _select_reader(file: Path, form: str) -> ArticleReader:
     if form == "auto":
-        _, first = next(lines(file), (0, ""))
+        _, first = next(iter_nonblank_lines(file), (0, ""))
         form = "2wiki" if first.lstrip().startswith("[") else "jsonl"
     if form not in ARTICLE_FORMATS:
-        raise UnknownFormat(f"There is no format {form!r} of articles; there are auto, {', '.join(ARTICLE_FORMATS)}.")
+        raise UnknownArticleFormat(
+            f"There is no format {form!r} of articles; there are auto, {', '.join(ARTICLE_FORMATS)}."
+        )
     return ARTICLE_FORMATS[form]

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from worlds.importers.files import MalformedFile, checked_text, json_list
+from worlds.importers.files import MalformedFile, read_json_list, require_storable_text
 from worlds.source import Article
 
 
-def read(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
+def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The paragraphs of the questions whose fields equal those of `where`, each title and text once."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    for place, record in enumerate(json_list(file), 1):
+    for place, record in enumerate(read_json_list(file), 1):
         if not isinstance(record, dict):
             raise MalformedFile(file, None, f"record {place} is no JSON object")
-        articles = _paragraphs(record, file, place)
+        articles = _parse_paragraphs(record, file, place)
         if any(str(record.get(field, "")) != wanted for field, wanted in where.items()):
             continue
         for article in articles:
@@ -23,23 +23,25 @@ def read(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
                 yield article
 
 
-def _paragraphs(record: dict[str, Any], file: Path, place: int) -> list[Article]:
+def _parse_paragraphs(record: dict[str, Any], file: Path, place: int) -> list[Article]:
     context = record.get("context")
     if not isinstance(context, list):
         raise MalformedFile(file, None, f"record {place} has no list 'context'")
     found = []
-    entities = _entities(record)
+    entities = _parse_entities(record)
     for paragraph in context:
         match paragraph:
             case [str(title), list(sentences)] if title.strip() and all(isinstance(each, str) for each in sentences):
-                texts = tuple(checked_text(each.strip(), file, None) for each in sentences if each.strip())
-                found.append(Article(checked_text(title.strip(), file, None), texts, entities.get(title) or None))
+                texts = tuple(require_storable_text(each.strip(), file, None) for each in sentences if each.strip())
+                found.append(
+                    Article(require_storable_text(title.strip(), file, None), texts, entities.get(title) or None)
+                )
             case _:
                 raise MalformedFile(file, None, f"record {place} has a paragraph that is no [title, [sentence, ...]]")
     return found
 
 
-def _entities(record: dict[str, Any]) -> dict[str, str]:
+def _parse_entities(record: dict[str, Any]) -> dict[str, str]:
     """2WikiMultihopQA names the entities of the gold paragraphs, in the order in which their titles first appear."""
     ids, facts = record.get("entity_ids"), record.get("supporting_facts")
     if not isinstance(ids, str) or not isinstance(facts, list):

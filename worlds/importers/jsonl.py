@@ -7,10 +7,10 @@ from typing import Any
 
 from sentencex import segment
 
-from worlds.importers.files import MalformedFile, checked_text, json_objects, text_field
+from worlds.importers.files import MalformedFile, iter_json_objects, require_storable_text, require_text_field
 from worlds.source import Article
 
-ENTITY_NAMES = (
+ENTITY_FIELDS = (
     "entity",
     "entity_id",
     "wikidata_id",
@@ -25,55 +25,59 @@ ENTITY_NAMES = (
     "id",
     "_id",
 )
-GENERAL_NAMES = {"id", "_id", "item"}
+GENERIC_ENTITY_FIELDS = {"id", "_id", "item"}
 """These name an entity only where an item's id stands under them."""
-ITEM = re.compile(r"Q[1-9][0-9]*")
+ITEM_ID_PATTERN = re.compile(r"Q[1-9][0-9]*")
 
 
-def read(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
+def read_jsonl(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The articles of the file whose fields equal those of `where`."""
-    for line, record in json_objects(file):
-        article = _article(record, file, line)
-        if all(_shown(record.get(field)) == wanted for field, wanted in where.items()):
+    for line, record in iter_json_objects(file):
+        article = _parse_article(record, file, line)
+        if all(_field_text(record.get(field)) == wanted for field, wanted in where.items()):
             yield article
 
 
-def _article(record: dict[str, Any], file: Path, line: int) -> Article:
-    title = text_field(record, "title", file, line).strip()
+def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
+    title = require_text_field(record, "title", file, line).strip()
     if record.get("sentences") is not None:
         sentences = record["sentences"]
         if not isinstance(sentences, list) or not all(isinstance(each, str) for each in sentences):
             raise MalformedFile(file, line, "the field 'sentences' is no list of texts")
-        return Article(title, tuple(checked_text(each, file, line) for each in sentences), _entity(record, file, line))
+        return Article(
+            title,
+            tuple(require_storable_text(each, file, line) for each in sentences),
+            _parse_entity(record, file, line),
+        )
     if "text" not in record:
         raise MalformedFile(file, line, "the fields 'text' and 'sentences' are both missing")
     text = record["text"]
     if not isinstance(text, str):
         raise MalformedFile(file, line, "the field 'text' is no text")
-    return Article(title, split(checked_text(text, file, line)), _entity(record, file, line))
+    return Article(title, split_sentences(require_storable_text(text, file, line)), _parse_entity(record, file, line))
 
 
-def split(text: str, language: str = "en") -> tuple[str, ...]:
+def split_sentences(text: str, language: str = "en") -> tuple[str, ...]:
     """The sentences of a text, a paragraph's end ending one too."""
     found = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment(language, part))
     return tuple(sentence for sentence in found if sentence)
 
 
-def _entity(record: dict[str, Any], file: Path, line: int) -> str | None:
-    for name in ENTITY_NAMES:
+def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:
+    for name in ENTITY_FIELDS:
         value = record.get(name)
-        if value is None or _record_number(name, value) or (isinstance(value, str) and not value.strip()):
+        if value is None or _is_record_number(name, value) or (isinstance(value, str) and not value.strip()):
             continue
         if not isinstance(value, str):
             raise MalformedFile(file, line, f"the field {name!r} is no text")
-        return checked_text(value.strip(), file, line)
+        return require_storable_text(value.strip(), file, line)
     return None
 
 
-def _record_number(name: str, value: object) -> bool:
+def _is_record_number(name: str, value: object) -> bool:
     """Whether a field of so general a name holds something else than an item's id."""
-    return name in GENERAL_NAMES and not (isinstance(value, str) and ITEM.fullmatch(value.strip()))
+    return name in GENERIC_ENTITY_FIELDS and not (isinstance(value, str) and ITEM_ID_PATTERN.fullmatch(value.strip()))
 
 
-def _shown(value: Any) -> str:
+def _field_text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)

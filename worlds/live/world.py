@@ -1,39 +1,78 @@
-"""A live world opened: its sources, each behind a door of its own, and one record of answers."""
+"""A live world opened: its sources, each behind a door of its own, and one record of answers.
 
+A live world added to a folder of worlds: its description, beside which its answers will be recorded.
+"""
+
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from worlds.live.access import Access
-from worlds.live.answers import ANSWERS, Answers
-from worlds.live.description import Description
-from worlds.live.door import Door
-from worlds.live.endpoint import Endpoint
-from worlds.live.mediawiki import MediaWikiText
-from worlds.live.request import host_of
-from worlds.live.sparql import SparqlGraph
-from worlds.live.sparql_protocol import SparqlProtocol
-from worlds.live.wikibase import Wikibase
+from worlds.folder import WORLD_FILE, WorldError, WorldExists, world_folder
+from worlds.live.description import LiveWorldConfig, parse_live_config
+from worlds.live.http.access import Access
+from worlds.live.http.client import RecordingHttpClient
+from worlds.live.http.endpoint import SparqlEndpoint
+from worlds.live.http.request import get_host
+from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
+from worlds.live.sparql.graph import SparqlGraph
+from worlds.live.sparql.protocol import SparqlClient
+from worlds.live.wiki.mediawiki import MediaWikiText
+from worlds.live.wiki.wikibase import WikibaseApi
 from worlds.source import SourceUnavailable, World
 
 
-class _Opening:
+def add_live_world(worlds: Path, name: str, written: str, file: str, *, replace: bool = False) -> LiveWorldConfig:
+    """The world of that name with this description; `replace` describes a live world anew and keeps its answers.
+
+    WrongDescription for a wrong field, WorldExists for a name that is taken; nothing is left of either.
+    """
+    description = parse_live_config(written, file)
+    folder = world_folder(worlds, name)
+    about = folder / WORLD_FILE
+    if about.is_file() and not (replace and _is_live_world(about)):
+        again = ", or describe it anew with --replace" if _is_live_world(about) else ""
+        raise WorldExists(f"There is a world {name!r} already; choose another name{again}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = folder / f"{WORLD_FILE}.new"
+        with fresh.open("w", encoding="utf-8") as stream:
+            stream.write(written)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(about)
+    except OSError as failed:
+        raise WorldError(
+            f"The world {name} cannot be written to {worlds} ({failed}); see that there is room and that you may write."
+        ) from failed
+    return description
+
+
+def _is_live_world(about: Path) -> bool:
+    try:
+        parse_live_config(about.read_text(encoding="utf-8"))
+    except (WorldError, ValueError):
+        return False
+    return True
+
+
+class _SourceFactory:
     """What the sources of one world have in common while they are opened."""
 
-    def __init__(self, folder: Path, description: Description, access: Access, environ: Mapping[str, str]) -> None:
-        self._answers = Answers(folder / ANSWERS)
+    def __init__(self, folder: Path, description: LiveWorldConfig, access: Access, environ: Mapping[str, str]) -> None:
+        self._answers = ResponseCache(folder / RESPONSE_CACHE_FILE)
         self._limits = description.limits
         self._access = access
         self._environ = environ
 
-    def door(self, address: str, headers: Mapping[str, str]) -> Door:
+    def door(self, address: str, headers: Mapping[str, str]) -> RecordingHttpClient:
         """The door to one host, with the headers that only it is to see."""
         policy = replace(
             self._limits,
-            hosts=frozenset({host_of(address)}),
+            hosts=frozenset({get_host(address)}),
             headers=tuple((name, self._value(name, variable)) for name, variable in headers.items()),
         )
-        return Door(policy, self._answers, self._access)
+        return RecordingHttpClient(policy, self._answers, self._access)
 
     def _value(self, header: str, variable: str) -> str:
         value = self._environ.get(variable, "")
@@ -45,19 +84,19 @@ class _Opening:
         return value
 
 
-def open_live(
-    folder: Path, description: Description, access: Access, environ: Mapping[str, str], about: dict[str, object]
+def open_live_world(
+    folder: Path, description: LiveWorldConfig, access: Access, environ: Mapping[str, str], about: dict[str, object]
 ) -> World:
     """The world of that folder; SourceUnavailable where a header's environment variable is missing."""
-    opening = _Opening(folder, description, access, environ)
+    opening = _SourceFactory(folder, description, access, environ)
     site, endpoint = description.text, description.graph
     text = MediaWikiText(site.api, site.language, opening.door(site.api, dict(site.headers))) if site else None
-    graph = _graph(endpoint, text, opening) if endpoint else None
+    graph = _open_graph(endpoint, text, opening) if endpoint else None
     return World(folder.name, text=text, graph=graph, about=about)
 
 
-def _graph(endpoint: Endpoint, text: MediaWikiText | None, opening: _Opening) -> SparqlGraph:
-    protocol = SparqlProtocol(opening.door(endpoint.url, endpoint.headers), endpoint)
+def _open_graph(endpoint: SparqlEndpoint, text: MediaWikiText | None, opening: _SourceFactory) -> SparqlGraph:
+    protocol = SparqlClient(opening.door(endpoint.url, endpoint.headers), endpoint)
     # The wiki's own door: what the endpoint is told in headers is no business of the wiki.
-    wiki = Wikibase(opening.door(endpoint.api, {}), endpoint) if endpoint.api else None
+    wiki = WikibaseApi(opening.door(endpoint.api, {}), endpoint) if endpoint.api else None
     return SparqlGraph(protocol, text, wiki)

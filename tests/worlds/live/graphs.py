@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.servers.sparql import SparqlServer
-from worlds.build import Sources, build_world
-from worlds.live.access import Access, Policy
-from worlds.live.answers import Answers
-from worlds.live.door import Door
-from worlds.live.endpoint import Endpoint
-from worlds.live.request import host_of
-from worlds.live.sparql import SparqlGraph
-from worlds.live.sparql_protocol import SparqlProtocol
+from worlds.build import WorldContents, build_world
+from worlds.live.http.access import Access, RequestPolicy
+from worlds.live.http.client import RecordingHttpClient
+from worlds.live.http.endpoint import SparqlEndpoint
+from worlds.live.http.request import get_host
+from worlds.live.http.response_cache import ResponseCache
+from worlds.live.sparql.graph import SparqlGraph
+from worlds.live.sparql.protocol import SparqlClient
 from worlds.open import open_world
 from worlds.source import GraphSource
 
@@ -25,15 +25,17 @@ SERVERS = [pytest.param("oxigraph", marks=LIVE), pytest.param("virtuoso", marks=
 KINDS = ["embedded", *SERVERS]
 
 
-def live_graph(endpoint: Endpoint, folder: Path, access: Access = CONTACT, seconds: float = 60) -> SparqlGraph:
+def live_graph(endpoint: SparqlEndpoint, folder: Path, access: Access = CONTACT, seconds: float = 60) -> SparqlGraph:
     """The graph of an endpoint with its record in that folder."""
-    policy = Policy(frozenset({host_of(endpoint.url)}), per_minute=1_000_000, seconds=seconds)
-    return SparqlGraph(SparqlProtocol(Door(policy, Answers(folder / "answers.sqlite"), access), endpoint))
+    policy = RequestPolicy(frozenset({get_host(endpoint.url)}), per_minute=1_000_000, seconds=seconds)
+    return SparqlGraph(
+        SparqlClient(RecordingHttpClient(policy, ResponseCache(folder / "answers.sqlite"), access), endpoint)
+    )
 
 
-def endpoint_of(server: SparqlServer, graph: str, **fields: object) -> Endpoint:
+def endpoint_of(server: SparqlServer, graph: str, **fields: object) -> SparqlEndpoint:
     """The endpoint that asks one graph of a server."""
-    return replace(Endpoint(server.url, default_graph=server.graph(graph)), **fields)
+    return replace(SparqlEndpoint(server.url, default_graph=server.graph(graph)), **fields)
 
 
 @contextmanager
@@ -41,7 +43,7 @@ def opened(kind: str, graph: str, folder: Path, request: pytest.FixtureRequest) 
     """The graph of that name, of that kind."""
     if kind == "embedded":
         file = request.getfixturevalue("graph_files")[graph]
-        build_world(folder / "worlds", graph, Sources(graph=file))
+        build_world(folder / "worlds", graph, WorldContents(graph=file))
         source = open_world(folder / "worlds", graph).graph
         yield source
         source.close()

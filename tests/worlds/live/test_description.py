@@ -8,12 +8,18 @@ from pathlib import Path
 import pytest
 
 from worlds.folder import WorldError, WorldExists
-from worlds.live.access import Access, Policy
-from worlds.live.add import add_live
-from worlds.live.description import TABLES, TOP, preset, presets, read_description
-from worlds.live.endpoint import Endpoint
-from worlds.live.fields import WrongDescription
-from worlds.open import about_world, list_worlds, open_world
+from worlds.live.description import (
+    TABLE_FIELDS,
+    TOP_LEVEL_FIELDS,
+    InvalidLiveConfig,
+    list_presets,
+    parse_live_config,
+    read_preset,
+)
+from worlds.live.http.access import Access, RequestPolicy
+from worlds.live.http.endpoint import SparqlEndpoint
+from worlds.live.world import add_live_world
+from worlds.open import list_worlds, open_world, read_world_metadata
 from worlds.source import SourceUnavailable
 
 SMALL = """kind = "live"
@@ -28,23 +34,23 @@ api = "http://127.0.0.1:8080/api.php"
 
 
 def test_a_small_description_has_the_usual_values_for_the_rest():
-    found = read_description(SMALL)
+    found = parse_live_config(SMALL)
     assert found.text is None
-    assert found.graph == Endpoint("http://127.0.0.1:7878/query")
+    assert found.graph == SparqlEndpoint("http://127.0.0.1:7878/query")
     assert (found.limits.at_once, found.limits.keep) == (3, timedelta(days=7))
     assert found.about["hosts"] == ["127.0.0.1:7878"]
 
 
 def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_it():
-    table = tomllib.loads(preset("example"))
-    found = read_description(preset("example"))
+    table = tomllib.loads(read_preset("example"))
+    found = parse_live_config(read_preset("example"))
     assert found.graph is not None
     for name, value in table["graph"].items():
         known = {"endpoint": found.graph.url, "kind": "sparql"}
         assert known.get(name, getattr(found.graph, name, None)) == value
     assert found.graph.headers == {"X-Api-Key": "OUR_GRAPH_KEY"}
     limits = table["limits"]
-    assert replace(found.limits, hosts=frozenset()) == Policy(
+    assert replace(found.limits, hosts=frozenset()) == RequestPolicy(
         frozenset(),
         at_once=limits["at_once"],
         per_minute=limits["per_minute"],
@@ -53,18 +59,20 @@ def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_i
         most_bytes=limits["bytes"],
         keep=timedelta(days=limits["cache_days"]),
     )
-    assert {name: set(table[name]) for name in TABLES} == {name: set(fields) for name, fields in TABLES.items()}
-    assert set(table) == set(TOP)
+    assert {name: set(table[name]) for name in TABLE_FIELDS} == {
+        name: set(fields) for name, fields in TABLE_FIELDS.items()
+    }
+    assert set(table) == set(TOP_LEVEL_FIELDS)
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list_presets())
 def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name, tmp_path):
-    about = add_live(tmp_path, "w", preset(name), name).about
+    about = add_live_world(tmp_path, "w", read_preset(name), name).about
     keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b"}
     world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
     assert world.text is not None
     assert world.graph is not None
-    assert about_world(tmp_path, "w")["hash"] == about["hash"] == world.about["hash"]
+    assert read_world_metadata(tmp_path, "w")["hash"] == about["hash"] == world.about["hash"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,7 @@ def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name,
         (SMALL + "[limits]\ncache_days = -1", r"\[limits\] cache_days must be a number"),
         (SMALL + "[limits]\nat_once = 100", r"\[limits\] at_once must be a whole number from 1 to 64"),
         (
-            preset("wikipedia").replace("at_once = 3", "at_once = 4"),
+            read_preset("wikipedia").replace("at_once = 3", "at_once = 4"),
             r"at_once must be at most 3 for en\.wikipedia\.org",
         ),
         (SMALL + WIKI.replace("mediawiki", "wiki"), r"\[text\] kind must be one of mediawiki"),
@@ -117,22 +125,22 @@ def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name,
     ],
 )
 def test_a_wrong_description_is_told_in_one_sentence_with_its_place_and_leaves_nothing(written, told, tmp_path):
-    with pytest.raises(WrongDescription, match=told) as wrong:
-        add_live(tmp_path, "w", written, "world.toml")
+    with pytest.raises(InvalidLiveConfig, match=told) as wrong:
+        add_live_world(tmp_path, "w", written, "world.toml")
     assert "\n" not in str(wrong.value)
     assert "secret" not in str(wrong.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_live_world_is_described_anew_and_keeps_its_answers(tmp_path):
-    add_live(tmp_path, "w", SMALL, "small")
+    add_live_world(tmp_path, "w", SMALL, "small")
     (tmp_path / "w" / "answers.sqlite").write_bytes(b"")
-    before = about_world(tmp_path, "w")
+    before = read_world_metadata(tmp_path, "w")
     with pytest.raises(WorldExists, match="--replace"):
-        add_live(tmp_path, "w", SMALL + WIKI, "both")
-    assert about_world(tmp_path, "w") == before
-    add_live(tmp_path, "w", SMALL + WIKI, "both", replace=True)
-    assert about_world(tmp_path, "w")["hash"] != before["hash"]
+        add_live_world(tmp_path, "w", SMALL + WIKI, "both")
+    assert read_world_metadata(tmp_path, "w") == before
+    add_live_world(tmp_path, "w", SMALL + WIKI, "both", replace=True)
+    assert read_world_metadata(tmp_path, "w")["hash"] != before["hash"]
     assert (tmp_path / "w" / "answers.sqlite").is_file()
 
 
@@ -141,18 +149,18 @@ def test_a_world_of_files_is_never_replaced_by_a_live_one(tmp_path):
     folder.mkdir()
     (folder / "world.toml").write_text('name = "w"\nkind = "imported"\n')
     with pytest.raises(WorldExists, match="choose another name"):
-        add_live(tmp_path, "w", SMALL, "small", replace=True)
-    assert about_world(tmp_path, "w")["kind"] == "imported"
+        add_live_world(tmp_path, "w", SMALL, "small", replace=True)
+    assert read_world_metadata(tmp_path, "w")["kind"] == "imported"
 
 
 def test_comments_and_order_do_not_change_the_hash_and_a_value_does():
     same = "# mine\n" + SMALL.replace('kind = "sparql"\n', "") + 'kind = "sparql"\n'
-    assert read_description(same).about["hash"] == read_description(SMALL).about["hash"]
-    assert read_description(SMALL + "rows = 5").about["hash"] != read_description(SMALL).about["hash"]
+    assert parse_live_config(same).about["hash"] == parse_live_config(SMALL).about["hash"]
+    assert parse_live_config(SMALL + "rows = 5").about["hash"] != parse_live_config(SMALL).about["hash"]
 
 
 def test_a_description_damaged_later_is_told_with_its_file(tmp_path):
-    add_live(tmp_path, "w", SMALL, "small")
+    add_live_world(tmp_path, "w", SMALL, "small")
     (tmp_path / "w" / "world.toml").write_text(SMALL + "rows = 0", encoding="utf-8")
     with pytest.raises(WorldError, match=r"w/world\.toml: \[graph\] rows must be"):
         list_worlds(tmp_path)
@@ -160,7 +168,7 @@ def test_a_description_damaged_later_is_told_with_its_file(tmp_path):
 
 def test_a_header_comes_from_the_environment_and_its_value_is_nowhere_to_be_read(tmp_path, caplog):
     with_key = SMALL + 'headers = { Authorization = "GRAPH_KEY" }'
-    add_live(tmp_path, "w", with_key, "w")
+    add_live_world(tmp_path, "w", with_key, "w")
     live = Access(contact="tests@showhow.example")
     for environ in ({}, {"GRAPH_KEY": ""}, {"GRAPH_KEY": "planted\nkey"}):
         with pytest.raises(SourceUnavailable, match="GRAPH_KEY") as missing:
@@ -171,7 +179,7 @@ def test_a_header_comes_from_the_environment_and_its_value_is_nowhere_to_be_read
     world = open_world(tmp_path, "w", live, {"GRAPH_KEY": "planted-key-271"})
     with pytest.raises(SourceUnavailable):
         world.graph.query("ASK {}")
-    shown = [repr(world), repr(vars(world.graph)), str(about_world(tmp_path, "w")), caplog.text]
+    shown = [repr(world), repr(vars(world.graph)), str(read_world_metadata(tmp_path, "w")), caplog.text]
     files = b"".join(path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file())
     assert b"planted-key-271" not in files
     assert not any("planted-key-271" in text for text in shown)

@@ -11,11 +11,11 @@ import rdflib
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fiction.family import GraphKinshipSource, build_family
 from tests.worlds.live.graphs import KINDS, opened
-from worlds.family import GraphKin, family
-from worlds.neighbourhood import neighbourhood
+from worlds.neighbourhood import load_neighbourhood
 from worlds.source import Cell, GraphSource, NotFound, QueryRefused, Relation
-from worlds.terms import id_of
+from worlds.terms import shorten_iri
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LANGUAGE_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
@@ -244,7 +244,7 @@ def test_the_vocabulary_names_every_relation_with_what_it_leads_to(isle):
 
 
 def test_labels_and_values_of_a_neighbourhood_are_those_of_the_graph(isle):
-    found = neighbourhood(isle, "Q1")
+    found = load_neighbourhood(isle, "Q1")
     assert {(b.relation.label, tuple(value.label for value in b.values)) for b in found.branches} == {
         ("father", ("Tom Quill",)),
         ("date of birth", ("1931-03-05T00:00:00Z",)),
@@ -265,7 +265,7 @@ def test_a_real_graph_has_as_many_triples_of_each_relation(real, graph_files):
 @cache
 def _counted(file: Path) -> dict[str, int]:
     """By rdflib, which no graph here is made of."""
-    return dict(Counter(id_of(str(predicate)) for predicate in rdflib.Graph().parse(file).predicates()))
+    return dict(Counter(shorten_iri(str(predicate)) for predicate in rdflib.Graph().parse(file).predicates()))
 
 
 def test_more_rows_than_the_limit_are_cut_and_told(real):
@@ -294,7 +294,7 @@ def test_the_vocabulary_of_a_real_graph_is_named(real):
 
 def test_a_family_is_drawn_from_a_real_graph(real):
     ((child, father),) = real.query("SELECT ?c ?f { ?c wdt:P22 ?f . ?f wdt:P22 ?g } ORDER BY ?c LIMIT 1").rows
-    found = family(GraphKin(real), child.value)
+    found = build_family(GraphKinshipSource(real), child.value)
     assert father.value in found.parents[child.value]
 
 

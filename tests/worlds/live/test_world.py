@@ -8,8 +8,8 @@ import pytest
 
 from tests.servers.live_world import description
 from tests.servers.moody import Moody, moody, sends
-from worlds.live.access import Access
-from worlds.live.add import add_live
+from worlds.live.http.access import Access
+from worlds.live.world import add_live_world
 from worlds.open import open_world
 from worlds.source import NotFound, SourceError, World
 
@@ -54,7 +54,7 @@ def test_what_is_no_answer_is_a_failure_and_never_nothing_found(odd: str, wikiba
     written = description(f"{server.url}/w/api.php", f"{server.url}/sparql")
     if wikibase:
         written = written.replace("[limits]", f'api = "{server.url}/w/api.php"\n{wikibase}[limits]')
-    add_live(tmp_path, "odd", written, "odd.toml")
+    add_live_world(tmp_path, "odd", written, "odd.toml")
     world = open_world(tmp_path, "odd", Access("ada@example.org"))
     for name, call in CALLS.items():
         if (odd, name) == ("other columns", "query"):
@@ -69,6 +69,6 @@ def test_what_is_no_answer_is_a_failure_and_never_nothing_found(odd: str, wikiba
 def test_what_no_database_keeps_is_replaced(server: Moody, tmp_path: Path):
     cell = b'{"x": {"type": "literal", "value": "a\\ud800b\\u0000c"}}'
     server.will(sends(b'{"head": {"vars": ["x"]}, "results": {"bindings": [' + cell + b"]}}"))
-    add_live(tmp_path, "odd", description(None, f"{server.url}/sparql"), "odd.toml")
+    add_live_world(tmp_path, "odd", description(None, f"{server.url}/sparql"), "odd.toml")
     world = open_world(tmp_path, "odd", Access("ada@example.org"))
     assert world.graph.query(QUERY).rows[0][0].value == "a\ufffdb\ufffdc"

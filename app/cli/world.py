@@ -1,0 +1,148 @@
+"""`showhow world ...`: worlds are imported, generated, listed and asked."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.cli import world_generate, world_live, world_questions
+from app.cli.options import AsOfOption, OfflineOption, apply_record_options
+from app.cli.output import CommandError, emit, print_progress
+from app.cli.world_published import INSTANCE_FORMAT, export, format_instance_counts, import_published_instance, verify
+from runs.services import open_world, settings
+from worlds.build import WorldContents, build_world
+from worlds.importers import read_articles
+from worlds.open import list_worlds, read_world_metadata
+from worlds.source import Cell, TextSource
+
+app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")]
+
+generate = app.command()(world_generate.generate)
+app.command()(world_live.add)
+app.command("check")(world_live.check_world)
+app.command()(verify)
+app.command()(export)
+app.command()(world_questions.around)
+app.command("family")(world_questions.show_family)
+app.command()(world_questions.questions)
+app.command()(world_questions.trace)
+app.command()(world_questions.traces)
+
+
+@app.command("list")
+def list_(*, as_json: AsJson = False) -> None:
+    """The worlds of this machine."""
+    found = list_worlds(settings().worlds)
+    rows = [f"{w['name']}: {_format_size(w)} ({w['kind']})" for w in found]
+    emit(found, "\n".join(rows) or "no worlds yet", as_json=as_json)
+
+
+def _format_size(about: dict[str, Any]) -> str:
+    if "hosts" in about:
+        return f"asks {', '.join(about['hosts'])}"
+    return f"{about['articles']:,} articles, {about['triples']:,} triples"
+
+
+@app.command()
+def info(name: str, *, as_json: AsJson = False) -> None:
+    """What a world is: kind, sizes, seed, licence, content hash."""
+    about = read_world_metadata(settings().worlds, name)
+    emit(about, "\n".join(f"{key}: {value}" for key, value in about.items()), as_json=as_json)
+
+
+@app.command("import")
+def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
+    name: str,
+    articles: Annotated[Path | None, typer.Option(help="A file or folder of articles.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
+    form: Annotated[str, typer.Option("--format", help="auto, jsonl, hotpotqa, 2wiki or phantomwiki.")] = "auto",
+    where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Under which licence the texts stand.")] = None,
+    *,
+    replace: ReplaceOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a world from files; a malformed line stops the import and nothing of it stays."""
+    if articles is None and graph is None:
+        raise CommandError("name what to import: --articles, --graph or both")
+    conditions = dict(_parse_condition(text) for text in where or [])
+    if form == INSTANCE_FORMAT:
+        about = import_published_instance(name, articles, graph, {"licence": licence, **conditions}, replace=replace)
+        emit(about, format_instance_counts(about), as_json=as_json)
+        return
+    told = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
+    found = read_articles(articles, form, conditions) if articles is not None else None
+    print_progress(f"importing {name} ...")
+    about = build_world(settings().worlds, name, WorldContents(found, graph, told), replace=replace)
+    emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
+
+
+def _parse_condition(text: str) -> tuple[str, str]:
+    field, equals, value = text.partition("=")
+    if not equals or not field:
+        raise CommandError(f"--where takes FIELD=VALUE, not {text!r}")
+    return field, value
+
+
+@app.command()
+def search(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: str,
+    query: str,
+    k: Annotated[int, typer.Option("-k", min=1, max=100)] = 5,
+    as_of: AsOfOption = None,
+    *,
+    offline: OfflineOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """The best articles for a name or a question."""
+    apply_record_options(as_of, offline=offline)
+    hits = _text_source(name).search(query, k)
+    emit(
+        [asdict(hit) for hit in hits],
+        "\n".join(f"{h.title}: {h.snippet}" for h in hits) or "nothing found",
+        as_json=as_json,
+    )
+
+
+@app.command()
+def article(
+    name: str, title: str, as_of: AsOfOption = None, *, offline: OfflineOption = False, as_json: AsJson = False
+) -> None:
+    """An article by its title."""
+    apply_record_options(as_of, offline=offline)
+    found = _text_source(name).article(title)
+    emit(
+        asdict(found), f"{found.title} ({found.entity or 'no entity'})\n" + "\n".join(found.sentences), as_json=as_json
+    )
+
+
+@app.command()
+def query(
+    name: str, sparql: str, as_of: AsOfOption = None, *, offline: OfflineOption = False, as_json: AsJson = False
+) -> None:
+    """The result of a SELECT or ASK."""
+    apply_record_options(as_of, offline=offline)
+    source = open_world(name).graph
+    if source is None:
+        raise CommandError(f"the world {name} has no graph")
+    table = source.query(sparql)
+    if table.boolean is not None:
+        emit(asdict(table), "yes" if table.boolean else "no", as_json=as_json)
+        return
+    rows = ["\t".join(table.columns), *("\t".join(_cell_value(cell) for cell in row) for row in table.rows)]
+    emit(asdict(table), "\n".join(rows) + ("\n(there are more rows)" if table.truncated else ""), as_json=as_json)
+
+
+def _text_source(name: str) -> TextSource:
+    source = open_world(name).text
+    if source is None:
+        raise CommandError(f"the world {name} has no articles")
+    return source
+
+
+def _cell_value(cell: Cell | None) -> Any:
+    return "" if cell is None else cell.value

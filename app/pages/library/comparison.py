@@ -1,0 +1,102 @@
+"""Two sets of demonstrations side by side: what came, what went, and how their counts differ."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import streamlit as st
+
+from app.pages.library.demonstrations import open_demonstration
+from app.pages.library.selected import SelectedLibrary
+from app.widgets.library_choice import list_versions
+from app.widgets.plain_text import escape_markdown
+from app.widgets.table import TableCell, show_table
+from db.libraries import Demonstration
+from fewshot_library.statistics import LibraryStatistics
+
+MAX_LISTED_CHANGES = 500
+"""Demonstrations of a table; more are only counted."""
+
+
+def show_comparison(library: SelectedLibrary) -> None:
+    """Ask for the other one, and draw the difference from it to this one."""
+    others = [SelectedLibrary(each) for each in list_versions() if each.id != library.id]
+    if not others:
+        st.info("There is no other version to compare with. Freeze another one; nothing of the earlier is lost.")
+        return
+    earlier = st.selectbox(
+        "What has changed since",
+        others,
+        index=_default_earlier_index(library, others),
+        format_func=lambda each: each.title,
+        key=f"compare_{library.reference or 'approved'}",
+        width=420,
+    )
+    changed = library.difference(earlier)
+    st.markdown(
+        f"From {escape_markdown(earlier.title)} to {escape_markdown(library.title)}: **{len(changed.added):,} added**, "
+        f"**{len(changed.removed):,} removed**, {changed.kept:,} kept."
+    )
+    if not changed.added and not changed.removed:
+        st.caption("Both hold the same demonstrations.")
+    _show_changes("Added", changed.added, "added")
+    _show_changes("Removed", changed.removed, "removed")
+    st.subheader("Counts", anchor=False)
+    rows = _count_rows(earlier.statistics(), library.statistics())
+    with st.container(width="content"):
+        show_table(("", earlier.title, library.title), rows, key="compare_counts", label="Counts of both")
+    if chosen := st.session_state.pop("compared", None):
+        open_demonstration(UUID(chosen))
+
+
+def _default_earlier_index(library: SelectedLibrary, others: Sequence[SelectedLibrary]) -> int:
+    """The version before this one, else the first."""
+    if library.version is None:
+        return 0
+    name, number = library.version.name, library.version.number
+    mine = (place for place, each in enumerate(others) if each.version and each.version.name == name)
+    return next((place for place in mine if (others[place].version or library.version).number < number), 0)
+
+
+def _show_changes(title: str, found: Sequence[Demonstration], key: str) -> None:
+    if not found:
+        return
+    st.subheader(f"{title} ({len(found):,})", anchor=False)
+    rows = [
+        [
+            TableCell(each.question, go=str(each.trace_id)),
+            TableCell(each.project),
+            TableCell(each.author or each.reasoner),
+            TableCell(f"{len(each.tools)}", number=True),
+        ]
+        for each in found[:MAX_LISTED_CHANGES]
+    ]
+    show_table(("question", "project", "by", "actions"), rows, key=f"compare_{key}", label=title, go=_request_open)
+    if len(found) > MAX_LISTED_CHANGES:
+        st.caption(f"and {len(found) - MAX_LISTED_CHANGES:,} more")
+
+
+def _request_open(trace: str) -> None:
+    st.session_state["compared"] = trace
+
+
+def _count_rows(before: LibraryStatistics, after: LibraryStatistics) -> list[list[TableCell | None]]:
+    counts = {
+        "demonstrations": (before.demonstrations, after.demonstrations),
+        "different sequences of actions": (before.sequences, after.sequences),
+        "by people": (before.people, after.people),
+        "by models": (before.models, after.models),
+        "without stars": (before.unrated, after.unrated),
+        "kinds of questions": (len(before.kinds), len(after.kinds)),
+        **{
+            f"{tool}, actions": (before.tools.get(tool, 0), after.tools.get(tool, 0))
+            for tool in _tool_names(before, after)
+        },
+    }
+    return [
+        [TableCell(name), TableCell(f"{old:,}", number=True), TableCell(f"{new:,}", number=True)]
+        for name, (old, new) in counts.items()
+    ]
+
+
+def _tool_names(before: LibraryStatistics, after: LibraryStatistics) -> list[str]:
+    return list(dict.fromkeys([*before.tools, *after.tools]))

@@ -1,0 +1,126 @@
+"""Whether the demonstrations still hold in the world as it is now: what was observed beside what is observed."""
+
+import re
+from datetime import datetime
+from difflib import SequenceMatcher
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from app.pages.library.selected import SelectedLibrary
+from app.widgets.job_panel import DRIFT_JOB, show_verb_job, start_verb_job
+from app.widgets.person import current_user
+from app.widgets.plain_text import escape_markdown
+from app.widgets.table import TableCell, show_table
+from db.libraries import DemonstrationFilter
+from evaluation.library_drift import load_drift
+from evaluation.report_cache import Report
+
+STATE_DESCRIPTIONS = {
+    "broken": "can no longer be followed",
+    "differs": "still can be followed, though a tool gives something else now",
+}
+MAX_LISTED_TRACES = 200
+MAX_OBSERVATION_CHARACTERS = 4_000
+"""Characters of an observation that are drawn."""
+
+
+def show_drift(library: SelectedLibrary) -> None:
+    """Offer to run them again, and draw the last report."""
+    reference = library.reference or None
+    report = load_drift(reference)
+    if show_verb_job(DRIFT_JOB, library.title):
+        pass
+    elif not library.count(DemonstrationFilter()):
+        st.info("There is no demonstration yet. Traces that are approved on the Review page become demonstrations.")
+    else:
+        _show_run_button(library, again=report is not None)
+    if report is not None:
+        _show_report(report)
+
+
+def _show_run_button(library: SelectedLibrary, *, again: bool) -> None:
+    label = "Run them again now" if again else f"Run {library.count(DemonstrationFilter()):,} demonstrations again"
+    if st.button(label, key="run_drift", type="secondary" if again else "primary", icon=":material/replay:"):
+        words = ["--library", library.reference] if library.reference else []
+        start_verb_job(DRIFT_JOB, library.title, ["traces", "replay", *words])
+        st.rerun()
+    if not again:
+        st.caption(
+            "Every tool of every demonstration is called anew in the world as it is now, and compared with what the "
+            "demonstration observed. Nothing of the demonstrations is changed."
+        )
+
+
+def _show_report(report: Report) -> None:
+    with st.container(horizontal=True, key="drift_sizes"):
+        for name, count in (
+            ("run again", report["traces"]),
+            ("the same", report["same"]),
+            ("differ", report["differs"]),
+            ("broken", report["broken"]),
+        ):
+            st.metric(name, f"{count:,}", width="content")
+    at = datetime.fromisoformat(report["at"])
+    st.caption(
+        f"As of {at:%Y-%m-%d %H:%M} UTC. Broken: {STATE_DESCRIPTIONS['broken']}. Differ: {STATE_DESCRIPTIONS['differs']}."
+    )
+    changed = report["changed"]
+    if not changed:
+        st.success("Every observation is what it was.")
+        return
+    rows = [
+        [
+            TableCell(each["question"], go=each["trace"]),
+            TableCell(each["state"]),
+            TableCell(", ".join(str(step["position"]) for step in each["steps"])),
+        ]
+        for each in changed[:MAX_LISTED_TRACES]
+    ]
+    show_table(("question", "state", "steps"), rows, key="drifted", label="Traces that differ", go=_select_trace)
+    if len(changed) > MAX_LISTED_TRACES:
+        st.caption(f"and {len(changed) - MAX_LISTED_TRACES:,} more; `showhow traces replay --json` lists all")
+    wanted = st.query_params.get("drifted", changed[0]["trace"])
+    chosen = next((each for each in changed if each["trace"] == wanted), changed[0])
+    _show_trace_drift(chosen)
+
+
+def _select_trace(trace: str) -> None:
+    st.query_params["drifted"] = trace
+
+
+def _show_trace_drift(chosen: dict[str, Any]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(escape_markdown(chosen["question"]), anchor=False, width="stretch")
+        if st.button("Open in Annotate", key="mend_drift", icon=":material/edit_note:"):
+            st.switch_page("annotate.py", query_params={"you": current_user().name, "trace": chosen["trace"]})
+    for step in chosen["steps"]:
+        given = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
+        why = f" · {escape_markdown(step['why'])}" if step["why"] else ""
+        st.markdown(f"**Step {step['position']}** · {escape_markdown(step['tool'])} · {escape_markdown(given)}{why}")
+        if step["before"] == step["now"]:
+            st.caption("It says the same; the data behind it, which later steps take values from, differ.")
+        then, now = st.columns(2, gap="small")
+        old, new = highlight_changes(
+            step["before"][:MAX_OBSERVATION_CHARACTERS], step["now"][:MAX_OBSERVATION_CHARACTERS]
+        )
+        then.html(_render_side("As recorded", old))
+        now.html(_render_side("Now", new))
+
+
+def _render_side(name: str, text: str) -> str:
+    shown = text or '<span class="nothing">nothing</span>'
+    return f'<div class="beside"><p class="name">{name}</p><div class="text">{shown}</div></div>'
+
+
+def highlight_changes(before: str, now: str) -> tuple[str, str]:
+    """Both texts as HTML, with what only one of them says marked word by word."""
+    old, new = (re.findall(r"\s+|\S+", text) for text in (before, now))
+    sides: tuple[list[str], list[str]] = ([], [])
+    for tag, *(a, b, c, d) in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for side, words in zip(sides, (old[a:b], new[c:d]), strict=True):
+            if words:
+                text = escape("".join(words))
+                side.append(text if tag == "equal" else f"<mark>{text}</mark>")
+    return "".join(sides[0]), "".join(sides[1])

@@ -1,0 +1,101 @@
+"""Demonstrations on their way out: a format, what it cannot keep, and the file."""
+
+import tempfile
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.pages.library.demonstrations import describe_filter
+from app.pages.library.selected import SelectedLibrary
+from app.trace_export import build_export
+from app.widgets.library_choice import pluralize
+from app.widgets.plain_text import escape_markdown
+from db.database import StoreError
+from db.libraries import DemonstrationFilter, list_matching_ids
+from db.traces import load_traces
+from fewshot_library.formats import FORMATS, WRITABLE_FORMATS, find_writer
+from fewshot_library.formats.format import ExportLosses, FormatError
+from runs.services import database
+
+MAX_EXPORTED = 5_000
+"""Demonstrations that the page writes; more are the command line's, which writes them straight to disk."""
+MAX_LISTED_LOSSES = 12
+"""Losses that are told before the rest is only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """A file that is ready, and what it lacks."""
+
+    content: bytes
+    losses: ExportLosses
+
+
+@st.dialog("Export demonstrations", width="large")
+def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) -> None:
+    """Ask for the format, write, tell the losses, offer the file."""
+    count = library.count(wanted)
+    st.markdown(
+        f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(wanted)}"
+    )
+    name = st.selectbox(
+        "Format", WRITABLE_FORMATS, key="export_format", format_func=lambda each: f"{each}: {FORMATS[each].purpose}"
+    )
+    if count > MAX_EXPORTED:
+        st.info(
+            f"The page writes up to {MAX_EXPORTED:,}. For more: `showhow library export FILE --format {name}"
+            + (f" --library {library.reference}`" if library.reference else "`")
+        )
+        return
+    with st.spinner("Writing …"):
+        try:
+            written = _write_export(library, wanted, name)
+        except (FormatError, StoreError) as refused:
+            st.error(escape_markdown(str(refused)))
+            return
+    _show_losses(written.losses)
+    if not written.losses.written:
+        st.warning("This format can keep none of them; choose another one.")
+        return
+    st.download_button(
+        f"Download {pluralize(written.losses.written, 'trace')}",
+        written.content,
+        f"{_export_file_name(library)}.{_file_extension(name, written.content)}",
+        key="download",
+        type="primary",
+        on_click="ignore",
+    )
+
+
+def _write_export(library: SelectedLibrary, wanted: DemonstrationFilter, name: str) -> ExportFile:
+    # Some formats seek in what they write, and all of it need not lie in memory twice.
+    with tempfile.TemporaryFile() as file, database().read() as session:
+        ids = list_matching_ids(session, wanted, library.id)
+        losses = find_writer(name)(build_export(session, load_traces(session, ids)), file)
+        file.seek(0)
+        return ExportFile(file.read(), losses)
+
+
+def _show_losses(losses: ExportLosses) -> None:
+    lines = losses.told()
+    if not lines:
+        st.success("Nothing is lost: the format keeps all of it.")
+        return
+    st.markdown("What this format cannot keep:")
+    st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines[:MAX_LISTED_LOSSES]))
+    if len(lines) > MAX_LISTED_LOSSES:
+        with st.expander(f"{len(lines) - MAX_LISTED_LOSSES} more"):
+            st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines[MAX_LISTED_LOSSES:]))
+
+
+def _export_file_name(library: SelectedLibrary) -> str:
+    return library.reference.replace(":", "-") or "approved"
+
+
+def _file_extension(name: str, content: bytes) -> str:
+    """What the file is called at its end, by what stands in it."""
+    if content[:4] == b"PAR1":
+        return "parquet"
+    if content.lstrip()[:1] == b"[":
+        return f"{name}.json"
+    return f"{name}.jsonl" if content.lstrip()[:1] == b"{" else f"{name}.txt"

@@ -1,0 +1,174 @@
+"""What a set of demonstrations is: its card, its counts, what it lacks, and the map of what is done in it."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from app.pages.library.selected import LibraryStamp, SelectedLibrary, load_demonstrations
+from app.widgets.chart import BAR_COLOUR, show_bar_chart
+from app.widgets.plain_text import escape_markdown
+from app.widgets.table import TableCell, show_table
+from fewshot_library.kernel import encode_actions
+from fewshot_library.map import SequenceMap, build_sequence_map
+from fewshot_library.statistics import LibraryStatistics
+
+MAX_DRAWN_SEQUENCES = 400
+"""Sequences of the map, the most used."""
+MAX_LISTED_KINDS = 12
+NEARLY_ALL = 0.995
+"""A share that people read as all of it."""
+CARD_LABELS = {"by": "frozen by", "demonstrations": "holds", "authors": "recorded by", "leaks": "gives away"}
+"""What people call the entries of a card."""
+
+
+def show_library_overview(library: SelectedLibrary) -> None:
+    """Draw all of it, or say what to do first."""
+    with st.spinner("Counting …"):
+        counted = library.statistics()
+    if not counted.demonstrations:
+        st.info("There is nothing to count yet: approve traces on the Review page first.")
+        return
+    with st.container(horizontal=True, key="sizes"):
+        for name, count in (
+            ("demonstrations", counted.demonstrations),
+            ("different sequences of actions", counted.sequences),
+            ("by people", counted.people),
+            ("by models", counted.models),
+        ):
+            st.metric(name, f"{count:,}", width="content")
+    left, right = st.columns([1.2, 1], gap="large") if library.version is not None else (st.container(), st.container())
+    if library.version is not None:
+        with left:
+            _show_card(library.version.card)
+    with right:
+        _show_gaps(counted)
+    _show_counts(counted)
+    _show_map(library)
+
+
+def _show_card(card: Mapping[str, Any]) -> None:
+    st.subheader("Card", anchor=False)
+    told = {name: _format_value(value) for name, value in card.items() if value not in ("", [], {}, None)}
+    rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in told.items()]
+    show_table(("what", "value"), rows, key="card", label="The card of this version")
+    if not card.get("licence"):
+        st.caption("It names no licence: whoever takes it along does not know what is allowed.")
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {each}" for name, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _show_gaps(counted: LibraryStatistics) -> None:
+    st.subheader("What it lacks", anchor=False)
+    gaps = []
+    if counted.missing_kinds:
+        kinds = ", ".join(counted.missing_kinds[:MAX_LISTED_KINDS]) + (
+            "…" if len(counted.missing_kinds) > MAX_LISTED_KINDS else ""
+        )
+        gaps.append(f"Kinds of questions that its projects ask and that no demonstration answers: {kinds}.")
+    if counted.unused_tools:
+        gaps.append(f"Tools that no demonstration shows: {', '.join(counted.unused_tools)}.")
+    if counted.unrated:
+        gaps.append(f"{counted.unrated:,} of {counted.demonstrations:,} demonstrations have no stars.")
+    if not counted.kinds:
+        gaps.append("The kind of no question is known, so that nobody can tell which kinds are missing.")
+    if gaps:
+        st.markdown("\n".join(f"- {escape_markdown(gap)}" for gap in gaps))
+    else:
+        st.caption("Every tool is shown, every kind of question is answered, every demonstration has stars.")
+
+
+def _show_counts(counted: LibraryStatistics) -> None:
+    st.subheader("What it holds", anchor=False)
+    charts: list[tuple[str, str, dict[str, int], str]] = [
+        ("Length", "actions", {str(length): count for length, count in counted.lengths.items()}, "demonstrations"),
+        ("Tools", "tool", counted.tools, "actions"),
+        ("Kinds of questions", "kind", counted.kinds, "demonstrations"),
+        ("Stars, their mean rounded", "stars", {str(s): c for s, c in counted.ratings.items()}, "demonstrations"),
+        ("Worlds", "world", counted.worlds, "demonstrations"),
+    ]
+    with st.container(horizontal=True, gap="medium"):
+        for title, unit, counts, of in charts:
+            # Most libraries have one world, which the card names.
+            if len(counts) > (1 if title == "Worlds" else 0):
+                shown = dict(list(counts.items())[:25])
+                show_bar_chart(title, unit, shown, key=title.split()[0].rstrip(",").lower(), of=of)
+
+
+@lru_cache(maxsize=16)
+def _compute_map(stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]]:
+    """The map and its most used sequences."""
+    sequences = [each.tools for each in load_demonstrations(stamp)]
+    found = encode_actions(sequences)
+    drawn = build_sequence_map(found)
+    used = np.bincount(found.groups.of, minlength=len(found.sequences))
+    first = found.groups.order[found.groups.starts]
+    return drawn, [
+        {
+            "x": round(float(drawn.places[place, 0]), 4),
+            "y": round(float(drawn.places[place, 1]), 4),
+            "demonstrations": int(used[place]),
+            "actions": " > ".join(sequences[int(first[place])]) or "no action",
+        }
+        for place in np.argsort(-used, kind="stable")[:MAX_DRAWN_SEQUENCES].tolist()
+    ]
+
+
+def _show_map(library: SelectedLibrary) -> None:
+    st.subheader("Map of the action sequences", anchor=False)
+    drawn, rows = _compute_map(library.stamp())
+    if len(rows) == 1:
+        st.caption(
+            f"All of them do the very same, so that there is nothing to draw: {escape_markdown(rows[0]['actions'])}."
+        )
+        return
+    rest = "the rest does not fit on paper" if drawn.shown[1] < NEARLY_ALL else "nothing is left out"
+    st.caption(
+        "Each circle is one sequence of actions; its size says how many demonstrations have it. Near circles do nearly "
+        f"the same. The map shows {drawn.shown[1]:.0%} of the distances between them; {rest}."
+    )
+    with st.container(horizontal=True, gap="medium"):
+        st.vega_lite_chart(
+            _map_chart(rows), width=500, key="map", alt="Map of the sequences of actions; the table has them"
+        )
+        told = [
+            [
+                TableCell(row["actions"]),
+                TableCell(f"{row['demonstrations']:,}", number=True),
+                TableCell(f"{row['x']:.2f}", number=True),
+                TableCell(f"{row['y']:.2f}", number=True),
+            ]
+            for row in rows
+        ]
+        with st.container(width=500):
+            show_table(("actions", "times", "x", "y"), told, key="map_table", label="Sequences of actions on the map")
+
+
+def _map_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "circle", "color": BAR_COLOUR, "opacity": 0.6, "stroke": BAR_COLOUR},
+        "height": 360,
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "title": "first axis (distance of actions)",
+                "scale": {"padding": 25},
+            },
+            "y": {"field": "y", "type": "quantitative", "title": "second axis", "scale": {"padding": 25}},
+            "size": {
+                "field": "demonstrations",
+                "type": "quantitative",
+                "scale": {"range": [60, 900]},
+                "legend": {"orient": "bottom", "tickCount": 3, "tickMinStep": 1},
+            },
+            "tooltip": [{"field": name} for name in ("actions", "demonstrations")],
+        },
+    }

@@ -1,0 +1,301 @@
+"""An article or a web page beside what the graph says of its entity, and the family of a person.
+
+Searching a world's articles, its web pages or, where it has neither, its graph.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.pages.worlds.family_tree import show_family
+from app.pages.worlds.neighbourhood import show_neighbourhood
+from app.pages.worlds.selected import SelectedWorld
+from app.widgets.plain_text import escape_html, escape_markdown
+from app.widgets.table import TableCell, show_table
+from app.widgets.url_state import get_url_parameter, go_to_article, go_to_entity, go_to_page
+from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
+from worlds.embedded.text import EmbeddedText
+from worlds.live.description import LIVE_KIND
+from worlds.neighbourhood import load_neighbourhood
+from worlds.source import Article, GraphSource, NotFound, SourceError, World
+
+MAX_HITS = 8
+MAX_SUGGESTIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSearchResult:
+    """One thing found and where a click on it leads."""
+
+    title: str
+    note: str
+    go: Callable[[str], None]
+    to: str
+    relaxed: bool = False
+
+
+def show_world_search(sources: World) -> None:
+    """The search box and what is found with it."""
+    places = _searchable_sources(sources)
+    if not places:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        query = st.text_input(
+            "Search",
+            key=f"search_{sources.name}",
+            placeholder="A name, or words of a sentence",
+            icon=":material/search:",
+        )
+        among = next(iter(places))
+        if len(places) > 1:
+            among = st.segmented_control(
+                "Among", list(places), default=among, key=f"among_{sources.name}", required=True, width="content"
+            )
+    if query.strip():
+        _show_results(places[among](query))
+
+
+def show_suggestions(sources: World) -> None:
+    """Something to begin with on a page where nothing is chosen yet."""
+    if sources.about.get("kind") == LIVE_KIND:
+        st.caption("Search above for a name or a question; a live world is asked nothing before you do.")
+        return
+    found = _first_items(sources)
+    if not found:
+        return
+    st.caption("Search above, or begin with one of these:")
+    with st.container(horizontal=True, gap="small", key="beginnings"):
+        for place, one in enumerate(found):
+            st.button(escape_markdown(one.title), key=f"begin_{place}", on_click=one.go, args=(one.to,))
+
+
+def _searchable_sources(sources: World) -> dict[str, Callable[[str], list[WorldSearchResult]]]:
+    text, web, graph = sources.text, sources.web, sources.graph
+    found: dict[str, Callable[[str], list[WorldSearchResult]]] = {}
+    if text is not None:
+        found["articles"] = lambda query: [
+            WorldSearchResult(hit.title, hit.snippet, go_to_article, hit.title, hit.relaxed)
+            for hit in text.search(query, MAX_HITS)
+        ]
+    if web is not None:
+        found["web pages"] = lambda query: [
+            WorldSearchResult(
+                hit.title, f"{_strip_scheme(hit.address)}: {hit.snippet}", go_to_page, hit.address, hit.relaxed
+            )
+            for hit in web.search(query, MAX_HITS)
+        ]
+    if graph is not None:
+        found["entities"] = lambda query: [
+            WorldSearchResult(one.label, f"{one.id} {one.description or ''}", go_to_entity, one.id)
+            for one in graph.find(query, MAX_HITS)
+        ]
+    return found
+
+
+def _strip_scheme(address: str) -> str:
+    # With its scheme it would be drawn as a link out of the world.
+    return address.partition("://")[2] or address
+
+
+def _show_results(found: list[WorldSearchResult]) -> None:
+    if not found:
+        st.caption("Nothing is found; try fewer words, or another name.")
+        return
+    if all(one.relaxed for one in found):
+        st.caption("Nothing has all of the words; these have some.")
+    with st.container(key="hits", gap="small", height=230 if len(found) > 3 else "content"):
+        for place, one in enumerate(found):
+            with st.container(gap=None):
+                st.button(
+                    escape_markdown(one.title), key=f"hit_{place}", type="tertiary", on_click=one.go, args=(one.to,)
+                )
+                st.caption(escape_markdown(one.note))
+
+
+def _first_items(sources: World) -> list[WorldSearchResult]:
+    if isinstance(sources.text, EmbeddedText):
+        titles = dict.fromkeys(sources.text.first(MAX_SUGGESTIONS))
+        return [WorldSearchResult(title, "", go_to_article, title) for title in titles]
+    if sources.graph is None or not sources.graph.vocabulary():
+        return []
+    table = sources.graph.query(f"SELECT DISTINCT ?one WHERE {{ ?one rdfs:label ?name }} LIMIT {MAX_SUGGESTIONS}")
+    ids = [row[0].value for row in table.rows if row[0] is not None]
+    return [WorldSearchResult(one.label, "", go_to_entity, one.id) for one in sources.graph.entities(ids)]
+
+
+ACTUAL_FAMILY, GRAPH_FAMILY = "as it is", "as the graph tells it"
+LARGE_WORLD_PEOPLE = 200_000
+"""People of a universe whose families are drawn from the graph unless somebody asks for the whole truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldLocation:
+    """What is looked at: an article (a web page is drawn as one) and an entity, either of them perhaps missing."""
+
+    article: Article | None = None
+    entity: str | None = None
+    address: str = ""
+    """Of the web page."""
+
+
+def show_world_explorer(world: SelectedWorld) -> None:
+    """Search, what was found, the article beside the graph, the family."""
+    sources = world.open()
+    show_world_search(sources)
+    try:
+        place = _resolve_location(sources)
+    except NotFound as missing:
+        st.warning(escape_markdown(str(missing)))
+        place = WorldLocation()
+    if place == WorldLocation():
+        show_suggestions(sources)
+        return
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _show_text(world, place, sources)
+    with right:
+        _show_graph(place, sources.graph)
+    if place.entity is not None:
+        _show_family(world, sources, place.entity)
+
+
+def _resolve_location(sources: World) -> WorldLocation:
+    """What the address means; an article and its entity are found from each other."""
+    title, entity, address = get_url_parameter("title"), get_url_parameter("entity"), get_url_parameter("page")
+    if address and sources.web is not None:
+        page = sources.web.fetch(address)
+        return WorldLocation(Article(page.title, page.sentences), address=page.address)
+    if title and sources.text is not None:
+        article = sources.text.article(title)
+        return WorldLocation(article, article.entity or _find_entity(sources, article.title))
+    if not entity:
+        return WorldLocation()
+    known = sources.graph.entities([entity]) if sources.graph is not None else []
+    if not known or known[0].title is None or sources.text is None:
+        return WorldLocation(entity=entity)
+    try:
+        return WorldLocation(sources.text.article(known[0].title), entity)
+    except NotFound:
+        # A sitelink may lead to an article that this world does not have.
+        return WorldLocation(entity=entity)
+
+
+def _find_entity(sources: World, title: str) -> str | None:
+    try:
+        return sources.graph.entity_of(title).id if sources.graph is not None else None
+    except NotFound:
+        return None
+
+
+def _show_text(world: SelectedWorld, place: WorldLocation, sources: World) -> None:
+    st.subheader("Web page" if place.address else "Article", anchor=False)
+    if place.article is None:
+        st.caption("This world has no articles." if sources.text is None else "No article is about this entity.")
+        return
+    if place.address:
+        st.html(f'<p class="address">{escape_html(place.address)}</p>')
+    st.html(
+        f'<div class="article" tabindex="0" role="region" aria-label="Article">{_render_article(place.article)}</div>'
+    )
+    if place.address:
+        _show_page_errors(world, place.address)
+
+
+def _show_page_errors(world: SelectedWorld, address: str) -> None:
+    """What the page gets wrong, which a reader of it cannot know."""
+    known = world.marks()
+    if known is None:
+        return
+    marks = known.get(address, [])
+    st.caption("What this page gets wrong:" if marks else "Nothing on this page is wrong.")
+    if marks:
+        rows = [
+            [
+                TableCell(mark["sentence"]),
+                TableCell(mark["why"]),
+                _value_cell(mark["true"]),
+                _value_cell(mark["person"]),
+            ]
+            for mark in marks
+        ]
+        columns = ("it says", "that is", "true is", "of")
+        show_table(columns, rows, key="marks", label="What the page gets wrong", go=go_to_entity)
+
+
+def _value_cell(value: dict[str, str | None] | None) -> TableCell | None:
+    if value is None:
+        return None
+    entity = value["entity"] or ""
+    return TableCell(value["text"] or "", entity, entity)
+
+
+def _render_article(article: Article) -> str:
+    headings = {place: heading for heading, place in article.sections}
+    parts = [f"<h3>{escape_html(article.title)}</h3>"]
+    sentences: list[str] = []
+    for place, sentence in enumerate(article.sentences):
+        if place in headings:
+            parts += [_render_paragraph(sentences), f"<h4>{escape_html(headings[place])}</h4>"]
+            sentences = []
+        sentences.append(sentence)
+    return "".join([*parts, _render_paragraph(sentences)])
+
+
+def _render_paragraph(sentences: list[str]) -> str:
+    return f"<p>{escape_html(' '.join(sentences))}</p>" if sentences else ""
+
+
+def _show_graph(place: WorldLocation, graph: GraphSource | None) -> None:
+    st.subheader("What the graph says", anchor=False)
+    if graph is None:
+        st.caption("This world has no graph.")
+    elif place.entity is None:
+        st.caption(
+            "A web page names nobody by an id." if place.address else "The graph has no entity for this article."
+        )
+    else:
+        try:
+            show_neighbourhood(load_neighbourhood(graph, place.entity), key="neighbourhood", go=go_to_entity)
+        except NotFound as missing:
+            st.caption(escape_markdown(str(missing)))
+        except SourceError as failed:
+            st.warning(escape_markdown(str(failed)))
+
+
+def _show_family(world: SelectedWorld, sources: World, entity: str) -> None:
+    both = world.has_universe() and sources.graph is not None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Family", anchor=False, width="content")
+        how = ACTUAL_FAMILY if world.has_universe() else GRAPH_FAMILY
+        if both:
+            usual = GRAPH_FAMILY if int(world.about.get("people", 0)) > LARGE_WORLD_PEOPLE else ACTUAL_FAMILY
+            how = st.segmented_control(
+                "Family",
+                (ACTUAL_FAMILY, GRAPH_FAMILY),
+                default=usual,
+                key=f"family_{world.name}",
+                label_visibility="collapsed",
+                required=True,
+            )
+    try:
+        found = (
+            _load_actual_family(world, entity) if how == ACTUAL_FAMILY else _load_graph_family(sources.graph, entity)
+        )
+    except SourceError as failed:
+        st.warning(escape_markdown(str(failed)))
+        return
+    if found is None:
+        st.caption("It has no family here: it is nobody, or nobody is known to be related.")
+    else:
+        show_family(found, key="family", go=go_to_entity)
+
+
+def _load_graph_family(graph: GraphSource | None, entity: str) -> Family | None:
+    return build_family(GraphKinshipSource(graph), entity) if graph is not None else None
+
+
+def _load_actual_family(world: SelectedWorld, entity: str) -> Family | None:
+    with st.spinner("Reading what is true of this world …"):
+        universe = world.universe()
+    return build_universe_family(universe, entity) if universe is not None else None

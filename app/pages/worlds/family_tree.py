@@ -1,0 +1,151 @@
+"""A family, drawn: one generation a row, a click goes to a relative."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from app.widgets.drawing import DiagramBox, DiagramLine, draw_diagram
+from fiction.family import Family, Relative
+
+WIDTH, HEIGHT, GAP, ROW_HEIGHT = 136, 44, 14, 86
+BUS_OFFSET = 20
+"""Pixels between the line that joins brothers and sisters and their boxes."""
+GENERATION_LABELS = ("grandparents", "parents", "this generation", "children", "grandchildren")
+MARGIN = 112
+"""Room on the left for the names of the generations."""
+
+
+def show_family(family: Family, *, key: str, go: Callable[[str], None]) -> None:
+    """Draw the family with the centre in view."""
+    boxes, lines = lay_out_family(family)
+    draw_diagram(boxes, lines, key=key, label="Family tree", go=go)
+
+
+def lay_out_family(family: Family) -> tuple[list[DiagramBox], list[DiagramLine]]:
+    """The boxes and lines of the tree, from the top left corner; no two boxes overlap."""
+    tree = _FamilyTreeLayout(family)
+    tree.own_generation()
+    tree.ancestors()
+    tree.descendants()
+    return tree.moved()
+
+
+class _FamilyTreeLayout:
+    """A tree being laid out, generation by generation round the centre, at x of any sign."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+        self._boxes: list[tuple[DiagramBox, int]] = []
+        self._lines: list[DiagramLine] = []
+        self._brood: list[DiagramBox] = []
+        self._couple: list[DiagramBox] = []
+
+    def own_generation(self) -> None:
+        """The centre among its brothers and sisters by age, its partners beside it."""
+        family = self._family
+        partners = family.partners.get(family.centre, ())
+        x = 0.0
+        for person in family.by_age([*family.siblings, family.centre]):
+            box = self._place(person, x, 0)
+            self._brood.append(box)
+            x += WIDTH + GAP
+            if person == family.centre:
+                self._couple = [box, *self._side_by_side(partners, x, 0)]
+                x += len(partners) * (WIDTH + GAP)
+        self._marry(self._couple)
+
+    def ancestors(self) -> None:
+        """The parents above the middle of their children, each below its own parents."""
+        family = self._family
+        parents = family.parents.get(family.centre, ())
+        if not parents:
+            return
+        above = {parent: family.parents.get(parent, ()) for parent in parents}
+        widths = [_row_width(max(1, len(above[parent]))) for parent in parents]
+        x = (self._brood[0].middle + self._brood[-1].middle - sum(widths) - GAP * (len(widths) - 1)) / 2
+        couple = []
+        for parent, width in zip(parents, widths, strict=True):
+            couple.append(self._place(parent, x + (width - WIDTH) / 2, -1))
+            grown = self._side_by_side(above[parent], x + (width - _row_width(len(above[parent]))) / 2, -2)
+            self._descend(grown, couple[-1:])
+            x += width + GAP
+        self._descend(couple, self._brood)
+
+    def descendants(self) -> None:
+        """The children with their partners below the couple, and their children below them."""
+        family = self._family
+        children = family.children(family.centre)
+        units = {child: [child, *family.partners.get(child, ())] for child in children}
+        grown = {child: family.children(child) for child in children}
+        widths = [_row_width(max(len(units[child]), len(grown[child]))) for child in children]
+        x = _centre_x(self._couple) - (sum(widths) + GAP * (len(widths) - 1)) / 2
+        brood = []
+        for child, width in zip(children, widths, strict=True):
+            pair = self._side_by_side(units[child], x + (width - _row_width(len(units[child]))) / 2, 1)
+            brood.append(pair[0])
+            self._marry(pair)
+            below = self._side_by_side(grown[child], x + (width - _row_width(len(grown[child]))) / 2, 2)
+            self._descend(pair, below)
+            x += width + GAP
+        self._descend(self._couple, brood)
+
+    def moved(self) -> tuple[list[DiagramBox], list[DiagramLine]]:
+        """What was laid out, moved so that it begins at the top left, with the names of the generations."""
+        left = min(box.x for box, _ in self._boxes) - MARGIN
+        top = min(box.y for box, _ in self._boxes)
+        rows = sorted({row for _, row in self._boxes})
+        names = [
+            DiagramBox(0, row * ROW_HEIGHT - top, MARGIN - GAP, HEIGHT, GENERATION_LABELS[row + 2], look="name")
+            for row in rows
+        ]
+        boxes = [_shift_box(box, left, top) for box, _ in self._boxes]
+        lines = [DiagramLine(tuple((x - left, y - top) for x, y in line.points)) for line in self._lines]
+        return names + boxes, lines
+
+    def _place(self, person: str, x: float, row: int) -> DiagramBox:
+        relative = self._family.people[person]
+        centre = person == self._family.centre
+        go, look = ("", "centre") if centre else (person, "item")
+        box = DiagramBox(x, row * ROW_HEIGHT, WIDTH, HEIGHT, relative.label, _format_lifespan(relative), go, look)
+        self._boxes.append((box, row))
+        return box
+
+    def _side_by_side(self, people: Iterable[str], x: float, row: int) -> list[DiagramBox]:
+        return [self._place(person, x + place * (WIDTH + GAP), row) for place, person in enumerate(people)]
+
+    def _marry(self, couple: Sequence[DiagramBox]) -> None:
+        for left, right in pairwise(couple):
+            y = left.y + HEIGHT / 2
+            self._lines.append(DiagramLine(((left.x + left.width, y), (right.x, y))))
+
+    def _descend(self, parents: Sequence[DiagramBox], children: Sequence[DiagramBox]) -> None:
+        """From the parents' middle down to the line that joins the children, and to each of them."""
+        if not parents or not children:
+            return
+        self._marry(parents)
+        x = _centre_x(parents)
+        bus = children[0].y - BUS_OFFSET
+        # The middle of two is the line between them; of one or three it is below a box.
+        start = parents[0].y + (HEIGHT if len(parents) % 2 else HEIGHT / 2)
+        self._lines.append(DiagramLine(((x, start), (x, bus))))
+        for child in children:
+            self._lines.append(DiagramLine(((x, bus), (child.middle, bus), (child.middle, child.y))))
+
+
+def _row_width(boxes: int) -> float:
+    return boxes * WIDTH + max(0, boxes - 1) * GAP
+
+
+def _centre_x(boxes: Sequence[DiagramBox]) -> float:
+    return (boxes[0].middle + boxes[-1].middle) / 2
+
+
+def _shift_box(box: DiagramBox, left: float, top: float) -> DiagramBox:
+    return replace(box, x=box.x - left, y=box.y - top)
+
+
+def _format_lifespan(relative: Relative) -> str:
+    born, died = relative.born[:4].lstrip("0"), relative.died[:4].lstrip("0")
+    if born and died:
+        return f"{born}–{died}"
+    return f"born {born}" if born else f"died {died}" if died else ""

@@ -1,0 +1,199 @@
+"""All that is known of a question: its answers and, in every formalism, the way to them.
+
+The gold trace of a question, made by really running the tools when somebody asks for it.
+"""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from app.pages.worlds.query_console import console_key
+from app.pages.worlds.questions import annotate_question
+from app.pages.worlds.selected import SelectedWorld
+from app.widgets.notebook import show_trace
+from app.widgets.plain_text import escape_html, escape_markdown
+from app.widgets.table import TableCell, show_table
+from app.widgets.url_state import go_to_entity, go_to_view
+from db.models import User
+from db.trace_record import TraceRecord
+from evaluation.gold_traces.world import make_world_gold_trace
+from fiction.generator.article_store import FACT_SOURCES_FILE
+from fiction.questions.question_file import format_needs
+
+GOLD_TRACE_KEY = "gold_trace"
+"""The gold trace that was made last, with the build and the question that it is of."""
+MAX_PEOPLE = 200_000
+"""People of a world of which the page makes no gold traces: all of its facts would be read for one."""
+
+
+def show_gold_trace(world: SelectedWorld, row: dict[str, Any]) -> None:
+    """A button that makes the trace, and the trace."""
+    if int(world.about.get("people", 0)) > MAX_PEOPLE or not (world.folder / FACT_SOURCES_FILE).is_file():
+        st.caption(f"`showhow world trace {world.name} {escape_markdown(str(row.get('id')))}` makes it.")
+        return
+    place = (world.stamp, row.get("id"))
+    made = st.session_state.get(GOLD_TRACE_KEY)
+    if made is None or made[0] != place:
+        st.caption("A trace that follows the gold reasoning, every step a real call of a tool on this world's sources.")
+        if not st.button("Make the trace", key="make_trace"):
+            return
+        with st.spinner("Running the tools …"):
+            made = st.session_state[GOLD_TRACE_KEY] = (place, make_world_gold_trace(world.name, row))
+    record: TraceRecord = made[1]
+    if record.trace.status == "approved":
+        show_trace(record, editable=False, forkable=False)
+    else:
+        st.warning(escape_markdown(record.trace.final_thought or "There is no gold trace."))
+
+
+QuestionRow = dict[str, Any]
+MAX_ANSWERS = 200
+MAX_TEXT_CHARACTERS = 40_000
+
+
+def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> None:
+    """Draw the question with everything of its gold."""
+    st.html(f'<h2 class="question">{escape_html(row["text"])}</h2>')
+    st.caption(escape_markdown(" · ".join(_question_facts(row))))
+    with st.container(horizontal=True, gap="small"):
+        if st.button(
+            "Annotate this", key="annotate_this", type="primary", shortcut="Alt+A", icon=":material/edit_note:"
+        ):
+            annotate_question(world, row, person)
+        if isinstance(row.get("sparql"), str):
+            st.button(
+                "Try its query", key="try_query", on_click=_open_in_console, args=(console_key(world), row["sparql"])
+            )
+    _show_answers(row)
+    parts = {name: draw for name, draw in _PART_VIEWS.items() if row.get(name)}
+    drawn = {_PART_TITLES[name]: draw for name, draw in parts.items()}
+    if row.get("expression"):
+        drawn["Trace"] = partial(show_gold_trace, world)
+    drawn["Everything"] = _show_raw_record
+    for tab, draw in zip(st.tabs(list(drawn), key="gold"), drawn.values(), strict=True):
+        with tab:
+            draw(row)
+
+
+def _question_facts(row: QuestionRow) -> list[str]:
+    told = [str(row[name]) for name in ("id", "kind", "structure") if row.get(name)]
+    told += [f"{name} {row[name]}" for name in ("difficulty", "hops") if row.get(name) is not None]
+    needs = format_needs(row.get("needs"))
+    return told + ([f"needs {needs}"] if needs else [])
+
+
+def _open_in_console(key: str, sparql: str) -> None:
+    st.session_state[key] = sparql
+    go_to_view("query")
+
+
+def _show_answers(row: QuestionRow) -> None:
+    answers = row.get("answers") or []
+    st.markdown(f"**{len(answers):,} gold {'answer' if len(answers) == 1 else 'answers'}**")
+    if not answers:
+        st.caption("Nothing in this world answers it, and that is the right answer.")
+        return
+    rows = [[_answer_cell(one)] for one in answers[:MAX_ANSWERS]]
+    show_table(("answer",), rows, key="answers", label="Gold answers", go=go_to_entity)
+    if len(answers) > MAX_ANSWERS:
+        st.caption(f"The first {MAX_ANSWERS}; all of them are in the world's questions.jsonl.")
+
+
+def _answer_cell(one: Any) -> TableCell:
+    if not isinstance(one, dict):
+        return TableCell(str(one))
+    entity = one.get("entity") or ""
+    return TableCell(str(one.get("text", "")), entity, entity)
+
+
+def _show_sparql(row: QuestionRow) -> None:
+    needs = row.get("needs")
+    if isinstance(needs, list) and ["graph"] not in needs:
+        st.caption(
+            "On a graph that tells every fact it gives the gold answers; this world's graph tells a part of them."
+        )
+    st.code(row["sparql"], language="sparql", wrap_lines=True)
+
+
+def _show_tree(row: QuestionRow) -> None:
+    st.caption("Numbers in brackets stand for the answers of that question. Search, Relate and Filter ask a source.")
+    st.html(f'<ul class="tree">{_render_branch(row["tree"])}</ul>')
+
+
+def _render_branch(node: QuestionRow) -> str:
+    call = ""
+    if operator := node.get("operator"):
+        told = node["how"] if "how" in node else ", ".join(map(str, node.get("arguments", ())))
+        call = f' <span class="operator">{escape_html(str(operator))}({escape_html(str(told))})</span>'
+    below = "".join(map(_render_branch, node.get("children", ())))
+    found = escape_html(_format_answers(node))
+    children = f"<ul>{below}</ul>" if below else ""
+    number = f"[{node.get('number', '')}] "
+    text = escape_html(str(node.get("question", "")))
+    return f'<li><span class="place">{number}</span>{text}{call}<br><span class="found">{found}</span>{children}</li>'
+
+
+def _format_answers(told: QuestionRow, most: int = 5) -> str:
+    """The answers of one step in a line."""
+    answers = told.get("answers") or []
+    shown = ", ".join(_answer_cell(one).text for one in answers[:most])
+    left = int(told.get("count", len(answers))) - min(len(answers), most)
+    return f"→ {shown or 'nobody and nothing'}{f' and {left:,} more' if left > 0 else ''}"
+
+
+def _show_triples(row: QuestionRow) -> None:
+    found = row["triples"]
+    columns = ("subject", "relation", "object")
+    st.markdown("**The question as triples**")
+    asked = [[TableCell(str(part)) for part in triple] for triple in found.get("decomposition", ())]
+    show_table(columns, asked, key="decomposition", label="The question as triples")
+    st.markdown("**The facts that complete them**")
+    facts = [
+        [_entity_cell(fact, "subject"), _relation_cell(fact), _entity_cell(fact, "object")]
+        for fact in found.get("completed", ())
+    ]
+    show_table(columns, facts, key="completed", label="The facts that complete them", go=go_to_entity)
+    if found.get("left_off"):
+        st.caption("There are more facts; of each step the first ones are written.")
+
+
+def _entity_cell(fact: QuestionRow, end: str) -> TableCell:
+    entity = fact.get(f"{end}_id") or ""
+    return TableCell(str(fact.get(end, "")), entity, entity)
+
+
+def _relation_cell(fact: QuestionRow) -> TableCell:
+    return TableCell(str(fact.get("relation", "")), str(fact.get("pid") or ""))
+
+
+def _show_subquestions(row: QuestionRow) -> None:
+    items = []
+    for one in row["subquestions"]:
+        asked = "asks a source" if one.get("retrieval") else "reasons about what is known"
+        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in one.get("facts", ()))
+        more = "<li>and more facts</li>" if one.get("more_facts") else ""
+        items.append(
+            f'<li>{escape_html(one["question"])} <span class="operator">{asked}</span><br>'
+            f'<span class="found">{escape_html(_format_answers(one))}</span><ul>{facts}{more}</ul></li>'
+        )
+    st.caption("#2 stands for the answer of the second one.")
+    st.html(f'<ol class="tree">{"".join(items)}</ol>')
+
+
+def _show_raw_record(row: QuestionRow) -> None:
+    text = json.dumps(row, ensure_ascii=False, indent=1)
+    st.code(text[:MAX_TEXT_CHARACTERS], language="json", wrap_lines=True, height=420)
+    if len(text) > MAX_TEXT_CHARACTERS:
+        st.caption(f"{len(text) - MAX_TEXT_CHARACTERS:,} more characters; the world's questions.jsonl has them.")
+
+
+_PART_TITLES = {"sparql": "Query", "tree": "Atomic tree", "triples": "Triples", "subquestions": "Sub-questions"}
+_PART_VIEWS: dict[str, Callable[[QuestionRow], None]] = {
+    "sparql": _show_sparql,
+    "tree": _show_tree,
+    "triples": _show_triples,
+    "subquestions": _show_subquestions,
+}

@@ -1,0 +1,81 @@
+"""Worlds: made, imported, and looked at from every side."""
+
+import streamlit as st
+
+from app.pages.worlds.explorer import show_world_explorer
+from app.pages.worlds.generate import show_generate_dialog
+from app.pages.worlds.import_world import show_import_dialog
+from app.pages.worlds.overview import show_world_overview
+from app.pages.worlds.query_console import show_console
+from app.pages.worlds.questions import show_world_questions
+from app.pages.worlds.selected import SelectedWorld
+from app.pages.worlds.world_list import choose_world
+from app.widgets.job_panel import show_jobs
+from app.widgets.page_layout import choose_view, show_keys_button
+from app.widgets.person import current_user, show_user_menu
+from app.widgets.plain_text import escape_markdown
+from app.widgets.url_state import WORLD_VIEWS
+from db.models import User
+from worlds.source import SourceError
+
+KEYS = {
+    "Alt+G": "Generate a world",
+    "Alt+I": "Import a world",
+    "Alt+1 … Alt+4": "Choose the view of the world",
+    "Ctrl+Enter": "Run the query",
+    "Alt+N, Alt+P": "Open the next or the previous question",
+    "Alt+A": "Annotate the open question",
+    "?": "This sheet",
+}
+
+
+def show_header(person: User) -> None:
+    """The top of the page: what can be made here, and the doors that lead elsewhere."""
+    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if "admin" in person.roles:
+            if st.button("Generate a world", key="generate", shortcut="Alt+G", icon=":material/add:"):
+                show_generate_dialog()
+            if st.button("Import a world", key="import", shortcut="Alt+I", icon=":material/upload:"):
+                show_import_dialog()
+        else:
+            st.caption("Whoever administers this server generates and imports worlds.")
+        st.space("stretch")
+        show_keys_button(KEYS)
+        show_user_menu(person)
+
+
+def show_world(world: SelectedWorld, person: User) -> None:
+    """The chosen view of the world; a source that does not answer is told in its place."""
+    try:
+        show_view(world, person)
+    except SourceError as failed:
+        st.error(escape_markdown(str(failed)))
+
+
+def show_view(world: SelectedWorld, person: User) -> None:
+    """The chosen view of the world."""
+    match choose_view(world.name, WORLD_VIEWS):
+        case "look":
+            show_world_explorer(world)
+        case "query":
+            show_console(world)
+        case "questions":
+            show_world_questions(world, person)
+        case _:
+            show_world_overview(world)
+
+
+person = current_user()
+show_header(person)
+show_jobs(stoppable="admin" in person.roles)
+left, right = st.columns([1, 3.4], gap="medium")
+with left, st.container(key="list"):
+    world = choose_world()
+with right:
+    if world is None:
+        st.info(
+            "There is no world yet. Generate one: a thousand fictional people take some seconds. "
+            "Or import articles, a graph, or both; or add a live one: `showhow world add NAME --preset wikipedia`."
+        )
+    else:
+        show_world(world, person)

@@ -1,0 +1,106 @@
+"""SPARQL typed by hand, run as the tool runQuery runs it: the same worker, the same limits, the same words."""
+
+from collections.abc import Iterator
+
+import streamlit as st
+
+from app.pages.worlds.selected import SelectedWorld
+from app.widgets.plain_text import escape_markdown
+from app.widgets.table import TableCell, show_table
+from app.widgets.url_state import go_to_entity
+from runs.services import tool_context
+from tools.registry import BUILT_IN_TOOLS
+from tools.run_query import format_value
+from tools.tool import ToolResult
+from worlds import terms
+from worlds.source import GraphSource
+
+LAST_RESULT_KEY = "console_asked"
+"""What was run last, in which build of which world, and how it went."""
+
+
+def console_key(world: SelectedWorld) -> str:
+    """The key of the field in which the query is typed."""
+    return f"sparql_{world.name}"
+
+
+def show_console(world: SelectedWorld) -> None:
+    """The field, examples to begin with, and the result."""
+    graph = world.open().graph
+    if graph is None:
+        st.info("This world has no graph, so there is nothing to ask in SPARQL; import one with a Turtle file.")
+        return
+    key = console_key(world)
+    examples = dict(_example_queries(world, graph))
+    if key not in st.session_state:
+        st.session_state[key] = next(iter(examples.values()), "")
+    st.caption("Examples to begin with:")
+    with st.container(horizontal=True, gap="small", key="examples"):
+        for place, (name, sparql) in enumerate(examples.items()):
+            st.button(escape_markdown(name), key=f"example_{place}", on_click=_fill_query, args=(key, sparql))
+    with st.container(key="console"):
+        sparql = st.text_area("SPARQL", key=key, height=190, placeholder="SELECT ?who WHERE { ?who wdt:P22 ?father }")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            run = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
+            limits = "within the world's limits" if world.live else "2 s, 1,000 rows"
+            st.caption(f"SELECT and ASK, {limits}, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
+    if run:
+        with st.spinner("Asking the graph …"):
+            outcome = BUILT_IN_TOOLS["runQuery"].call(tool_context(world.name), {"sparql": sparql})
+        st.session_state[LAST_RESULT_KEY] = (world.name, world.stamp, outcome)
+    asked = st.session_state.get(LAST_RESULT_KEY)
+    if asked is not None and asked[:2] == (world.name, world.stamp):
+        _show_outcome(asked[2])
+
+
+def _fill_query(key: str, sparql: str) -> None:
+    st.session_state[key] = sparql
+    st.session_state.pop(LAST_RESULT_KEY, None)
+
+
+def _show_outcome(outcome: ToolResult) -> None:
+    if outcome.error is not None or outcome.observation is None:
+        st.error(escape_markdown(outcome.error or "The query gave nothing."))
+        return
+    data = outcome.observation.data
+    if data["boolean"] is not None:
+        st.markdown(f"**{'Yes' if data['boolean'] else 'No'}** · {outcome.seconds:.2f} s")
+        return
+    rows = [[_result_cell(cell) if cell else None for cell in row] for row in data["rows"]]
+    more = "; there are more, narrow the query or count them" if data["truncated"] else ""
+    st.caption(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}{more} · {outcome.seconds:.2f} s")
+    if rows:
+        show_table(data["columns"], rows, key="result", label="Result of the query", go=go_to_entity)
+    else:
+        st.info("The query matches nothing: no rows.")
+
+
+def _result_cell(cell: dict[str, str]) -> TableCell:
+    if cell["kind"] == "entity":
+        label = cell.get("label")
+        return TableCell(label or cell["value"], cell["value"] if label else "", cell["value"])
+    return TableCell(format_value(cell["value"], cell.get("datatype")))
+
+
+def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, str]]:
+    """Queries that any graph answers within the limits, then the gold query of one of the world's questions."""
+    # A live graph may have thousands of relations; asking for them all only to open a page is not polite.
+    relations = () if world.live else graph.vocabulary()
+    labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
+    for relation in relations[:3]:
+        path = terms.format_predicate(relation.id)
+        yield (
+            f"{relation.label}: 20 pairs",
+            f"SELECT ?subject ?name ?value WHERE {{\n  ?subject {path} ?value .{labelled}\n}} LIMIT 20",
+        )
+    yield "some names", "SELECT ?thing ?name WHERE {\n  ?thing rdfs:label ?name\n} LIMIT 20"
+    if world.live:
+        yield "what is said of Q42", "SELECT ?relation ?value WHERE {\n  wd:Q42 ?relation ?value\n} LIMIT 20"
+    if relations:
+        path = terms.format_predicate(relations[0].id)
+        yield f"{relations[0].label}: has anything one?", f"ASK {{ ?subject {path} ?value }}"
+    questions = world.questions()
+    if questions is not None and questions.heads:
+        gold = questions.row(questions.heads[0]).get("sparql")
+        if isinstance(gold, str) and gold:
+            yield f"gold: {questions.heads[0].text}", gold

@@ -1,0 +1,147 @@
+"""A world's own questions: filtered, listed some at a time, one of them open with its gold.
+
+A world's question goes into the queue of whoever wants to answer it, and opens on the Annotate page.
+"""
+
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Any
+
+import streamlit as st
+
+from app.pages.worlds.gold import show_gold_question
+from app.pages.worlds.selected import SelectedWorld
+from app.widgets.plain_text import escape_markdown
+from app.widgets.url_state import get_url_parameter, go_to_question
+from db import projects, recording
+from db.database import StoreError
+from db.models import Project, User
+from evaluation.datasets.plain import parse_question
+from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
+from runs.services import database
+
+
+def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
+    """Put the question into the world's first project, which is made if there is none, and open the draft of it."""
+    record = parse_question(row, world.folder / QUESTIONS_FILE, None)
+    try:
+        with database().begin() as session:
+            over = [project for project in projects.list_projects(session) if project.world == world.name]
+            project: Project = over[0] if over else _create_project(session, world.name)
+            projects.add_questions(session, project.id, [record])
+            question = projects.find_matching_question(session, project.id, record)
+            trace = recording.start_trace(session, question.id, person.id)
+            place = {"you": person.name, "project": project.name, "trace": str(trace.id)}
+    except StoreError as refused:
+        st.error(escape_markdown(str(refused)))
+    else:
+        st.switch_page("annotate.py", query_params=place)
+
+
+def _create_project(session: Any, world: str) -> Project:
+    guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
+    taken = {project.name for project in projects.list_projects(session)}
+    name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in taken)
+    return projects.create_project(session, name, world, guidelines=guidelines)
+
+
+PAGE_SIZE = 15
+ANY = "any"
+
+
+def show_world_questions(world: SelectedWorld, person: User) -> None:
+    """The filters and the list on the left, the open question on the right."""
+    with st.spinner("Reading the questions …"):
+        questions = world.questions()
+    if questions is None or not questions.heads:
+        st.info(
+            "This world has no questions of its own: a generated one has. `showhow questions import` brings those of "
+            "a file into a project, where annotators find them."
+        )
+        return
+    found = _show_filters(world, questions)
+    if not found:
+        st.info("No question is like that; loosen a filter.")
+        return
+    wanted = questions.head(get_url_parameter("question"))
+    chosen = wanted if wanted in found else found[0]
+    left, right = st.columns([1, 1.5], gap="medium")
+    with left, st.container(key="list_questions"):
+        _show_list(world, found, chosen)
+    with right:
+        show_gold_question(world, questions.row(chosen), person)
+
+
+def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[QuestionSummary]:
+    heads = questions.heads
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
+        text = st.text_input("Text has", key=f"filter_text_{world.name}", width=220)
+        kind = st.selectbox("Kind", _filter_options(h.kind for h in heads), key=f"filter_kind_{world.name}", width=180)
+        needs = st.selectbox(
+            "Needs", _filter_options(h.needs for h in heads), key=f"filter_needs_{world.name}", width=200
+        )
+        lowest, highest = _show_difficulty_filter(world, heads)
+    return questions.like(QuestionFilter(text, _filter_value(kind), _filter_value(needs), lowest, highest))
+
+
+def _filter_value(value: str | None) -> str:
+    return "" if value in (None, ANY) else str(value)
+
+
+def _filter_options(values: Iterable[str]) -> list[str]:
+    return [ANY, *sorted({value for value in values if value})]
+
+
+def _show_difficulty_filter(world: SelectedWorld, heads: Sequence[QuestionSummary]) -> tuple[int, int]:
+    known = [head.difficulty for head in heads if head.difficulty is not None]
+    lowest, highest = min(known, default=0), max(known, default=0)
+    if lowest == highest:
+        return lowest, highest
+    return st.slider("Difficulty", lowest, highest, (lowest, highest), key=f"filter_difficulty_{world.name}", width=200)
+
+
+def _show_list(world: SelectedWorld, found: list[QuestionSummary], chosen: QuestionSummary) -> None:
+    place = found.index(chosen)
+    before, after = found[place - 1] if place else None, found[place + 1] if place + 1 < len(found) else None
+    st.caption(f"Question {place + 1:,} of {len(found):,}")
+    with st.container(horizontal=True, gap="small"):
+        _show_navigation_button("Previous", "previous", "Alt+P", before)
+        _show_navigation_button("Next", "next", "Alt+N", after)
+    # The page of the list is the one that the open question is on, so that the keys turn it too.
+    start = place // PAGE_SIZE * PAGE_SIZE
+    for head in found[start : start + PAGE_SIZE]:
+        with st.container(gap=None):
+            st.button(
+                escape_markdown(_truncate(head.text)),
+                key=f"question_{world.name}_{head.line}",
+                type="primary" if head is chosen else "tertiary",
+                width="stretch",
+                on_click=go_to_question,
+                args=(head.id,),
+            )
+            st.caption(escape_markdown(_format_caption(head)))
+    if len(found) > PAGE_SIZE:
+        with st.container(horizontal=True, gap="small"):
+            _show_page_button("Earlier", "earlier", found, start - PAGE_SIZE)
+            _show_page_button("Later", "later", found, start + PAGE_SIZE)
+
+
+def _show_navigation_button(title: str, key: str, shortcut: str, head: QuestionSummary | None) -> None:
+    to = (head.id,) if head is not None else ("",)
+    st.button(title, key=key, shortcut=shortcut, disabled=head is None, on_click=go_to_question, args=to)
+
+
+def _show_page_button(title: str, key: str, found: list[QuestionSummary], start: int) -> None:
+    there = 0 <= start < len(found)
+    to = (found[start].id,) if there else ("",)
+    st.button(title, key=key, disabled=not there, on_click=go_to_question, args=to)
+
+
+def _truncate(text: str) -> str:
+    return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+def _format_caption(head: QuestionSummary) -> str:
+    parts = [head.kind, f"{head.answers:,} {'answer' if head.answers == 1 else 'answers'}"]
+    parts += [f"difficulty {head.difficulty}"] if head.difficulty is not None else []
+    return " · ".join([*parts, *([f"needs {head.needs}"] if head.needs else [])])

@@ -1,0 +1,83 @@
+"""The world that is looked at: what its folder holds beside its sources, read once until it is built anew."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.build import PAGES_FILE
+from fiction.generator.pages import load_marks_by_address
+from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
+from fiction.universe.universe import Universe
+from runs.services import open_world, settings
+from worlds.live.description import LIVE_KIND
+from worlds.source import World
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedWorld:
+    """A world by name with what its world.toml says; a file that it does not have is None."""
+
+    name: str
+    about: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return settings().worlds / self.name
+
+    @property
+    def stamp(self) -> str:
+        """Another one for every build."""
+        return f"{self.about.get('hash')} {self.about.get('built')}"
+
+    @property
+    def live(self) -> bool:
+        """Whether its sources are servers that somebody else keeps."""
+        return self.about.get("kind") == LIVE_KIND
+
+    def open(self) -> World:
+        """Its sources."""
+        return open_world(self.name)
+
+    def bytes(self) -> int:
+        """Its size on disk."""
+        return _disk_size(self.folder, self.stamp)
+
+    def questions(self) -> QuestionFile | None:
+        """Its generated questions."""
+        return _load_questions(self.folder / QUESTIONS_FILE, self.stamp)
+
+    def has_universe(self) -> bool:
+        """Whether it is known what is true in it."""
+        return (self.folder / UNIVERSE_FILE).is_file()
+
+    def universe(self) -> Universe | None:
+        """What is true in it."""
+        return _load_universe(self.folder / UNIVERSE_FILE, self.stamp)
+
+    def marks(self) -> dict[str, list[dict[str, Any]]] | None:
+        """What is wrong on its web pages, by address; None where nobody knows it."""
+        return _load_page_errors(self.folder / PAGES_FILE, self.stamp)
+
+
+@lru_cache(maxsize=256)
+def _disk_size(folder: Path, _stamp: str) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@lru_cache(maxsize=8)
+def _load_questions(file: Path, _stamp: str) -> QuestionFile | None:
+    return QuestionFile(file) if file.is_file() else None
+
+
+@lru_cache(maxsize=2)
+def _load_page_errors(file: Path, _stamp: str) -> dict[str, list[dict[str, Any]]] | None:
+    return load_marks_by_address(file) if file.is_file() else None
+
+
+# A universe of a million people takes some hundred megabytes.
+@lru_cache(maxsize=2)
+def _load_universe(file: Path, _stamp: str) -> Universe | None:
+    return Universe.load(file) if file.is_file() else None

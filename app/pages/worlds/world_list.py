@@ -1,0 +1,96 @@
+"""The worlds of this machine, one of them chosen."""
+
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from app.pages.worlds.selected import SelectedWorld
+from app.widgets.plain_text import escape_markdown
+from app.widgets.url_state import go_to_world
+from runs.services import settings
+from worlds.folder import WorldError, list_world_names
+from worlds.open import read_world_metadata
+
+SIZE_FIELDS = ("people", "articles", "pages", "triples", "questions")
+
+
+def choose_world() -> SelectedWorld | None:
+    """Draw the list; the world that the address names, else the first one."""
+    worlds, damaged = _load_worlds()
+    wanted = st.query_params.get("world")
+    chosen = next((world for world in worlds if world.name == wanted), worlds[0] if worlds else None)
+    if wanted and (chosen is None or chosen.name != wanted) and wanted not in damaged:
+        st.warning(escape_markdown(f"There is no world {wanted!r}{'; choose one from the list' if worlds else ''}."))
+    for world in worlds:
+        _show_row(world, chosen=world is chosen)
+    for name, why in damaged.items():
+        st.error(escape_markdown(f"{name}: {why}"))
+    return chosen
+
+
+def _load_worlds() -> tuple[list[SelectedWorld], dict[str, str]]:
+    worlds, damaged = [], {}
+    for name in list_world_names(settings().worlds):
+        try:
+            worlds.append(SelectedWorld(name, read_world_metadata(settings().worlds, name)))
+        except WorldError as broken:
+            damaged[name] = str(broken)
+    return worlds, damaged
+
+
+def _show_row(world: SelectedWorld, *, chosen: bool) -> None:
+    about = world.about
+    with st.container(key=f"world_{world.name}", gap=None):
+        st.button(
+            world.name.replace("_", r"\_"),
+            key=f"open_world_{world.name}",
+            type="primary" if chosen else "tertiary",
+            width="stretch",
+            on_click=go_to_world,
+            args=(world.name,),
+        )
+        st.caption(
+            "  \n".join(
+                (
+                    escape_markdown(_format_kind(about)),
+                    escape_markdown(_format_sizes(about)),
+                    f"{format_bytes(world.bytes())} · {format_build_time(about)}",
+                )
+            )
+            if not world.live
+            else "  \n".join((f"live · {format_bytes(world.bytes())} recorded", escape_markdown(_format_hosts(about))))
+        )
+
+
+def _format_kind(about: dict[str, Any]) -> str:
+    seed = f" · seed {about['seed']}" if "seed" in about else ""
+    return f"{about.get('kind', 'of unknown kind')}{seed}"
+
+
+def _format_sizes(about: dict[str, Any]) -> str:
+    return " · ".join(
+        f"{about[name]:,} {name}" for name in SIZE_FIELDS if isinstance(about.get(name), int) and about[name]
+    )
+
+
+def _format_hosts(about: dict[str, Any]) -> str:
+    # The joiner keeps www. from being drawn as a link out of the world.
+    return f"asks {', '.join(about.get('hosts', []))}".replace("www.", "www\u2060.")
+
+
+def format_bytes(size: float) -> str:
+    """A number of bytes as people write it."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:,.0f} {unit}" if size >= 10 or unit == "bytes" else f"{size:.1f} {unit}"
+
+
+def format_build_time(about: dict[str, Any]) -> str:
+    """When the world was built."""
+    try:
+        return f"{datetime.fromisoformat(str(about.get('built'))):%d %b %Y %H:%M} UTC"
+    except ValueError:
+        return "built at an unknown time"

@@ -1,0 +1,107 @@
+"""The libraries of this store, version by version, and all approved traces; one of them chosen."""
+
+from collections import Counter
+from functools import lru_cache
+
+import streamlit as st
+
+from app.pages.library.selected import SelectedLibrary
+from app.widgets.plain_text import escape_markdown
+from app.widgets.url_state import APPROVED, go_to_library
+from db import libraries
+from db.libraries import DemonstrationFilter, LibraryVersion
+from runs.services import database
+
+RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
+"""Versions of a library that stand in the open, and older ones that are listed at all."""
+
+
+def list_versions() -> list[LibraryVersion]:
+    """Every version, by name, the latest of each first."""
+    with database().read() as session:
+        return _cached_versions(libraries.count_versions(session))
+
+
+@lru_cache(maxsize=2)
+def _cached_versions(_count: int) -> list[LibraryVersion]:
+    with database().read() as session:
+        return libraries.list_versions(session)
+
+
+def choose_library() -> SelectedLibrary:
+    """Draw the list; what the address names, else all approved traces."""
+    every = [SelectedLibrary(None), *(SelectedLibrary(each) for each in list_versions())]
+    named = str(st.query_params.get("library", APPROVED))
+    chosen = next((each for each in every if named in (each.reference, _name_if_latest(each, every))), None)
+    if chosen is None and named != APPROVED:
+        st.warning(escape_markdown(f"There is no library {named!r}; choose one from the list."))
+    chosen = chosen or every[0]
+    older = [each for each in _older_versions(every) if each is not chosen]
+    for each in every:
+        if each not in older:
+            _show_row(each, chosen=each is chosen)
+    if older:
+        with st.expander(pluralize(len(older), "older version")):
+            for each in older[:MAX_OLDER_VERSIONS]:
+                _show_row(each, chosen=False)
+            if len(older) > MAX_OLDER_VERSIONS:
+                st.caption("`showhow library list` names all; the address takes any of them.")
+    if len(every) == 1:
+        st.caption("No version is frozen yet. Freeze one: questions are answered with the demonstrations of a version.")
+    return chosen
+
+
+def _name_if_latest(library: SelectedLibrary, every: list[SelectedLibrary]) -> str | None:
+    """The bare name, which stands for the latest version of it."""
+    if library.version is None:
+        return APPROVED
+    name = library.version.name
+    latest = next(each for each in every if each.version is not None and each.version.name == name)
+    return name if latest is library else None
+
+
+def _older_versions(every: list[SelectedLibrary]) -> list[SelectedLibrary]:
+    """All but the latest few of each library."""
+    seen: Counter[str] = Counter()
+    found = []
+    for each in every:
+        if each.version is not None:
+            seen[each.version.name] += 1
+            if seen[each.version.name] > RECENT_VERSIONS:
+                found.append(each)
+    return found
+
+
+def _show_row(library: SelectedLibrary, *, chosen: bool) -> None:
+    version = library.version
+    reference = library.reference or APPROVED
+    with st.container(key=f"library_{version.id.hex if version else APPROVED}", gap=None):
+        st.button(
+            escape_markdown(library.reference) or "All approved",
+            key=f"open_library_{reference}",
+            type="primary" if chosen else "tertiary",
+            width="stretch",
+            on_click=go_to_library,
+            args=(reference,),
+        )
+        st.caption(
+            escape_markdown(_format_caption(version))
+            if version
+            else f"{pluralize(library.count(DemonstrationFilter()), 'trace')}, not frozen"
+        )
+
+
+def _format_caption(version: LibraryVersion) -> str:
+    parts = [
+        pluralize(version.demonstrations, "demonstration"),
+        f"{version.frozen_at:%d %b %Y} by {version.card.get('by', 'nobody known')}",
+    ]
+    licence = str(version.card.get("licence", ""))
+    parts += [licence] if licence else []
+    parts += ["gives away tested questions"] if version.card.get("leaks") else []
+    return " · ".join(parts)
+
+
+def pluralize(count: int, noun: str) -> str:
+    """The count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

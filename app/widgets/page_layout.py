@@ -1,0 +1,61 @@
+"""What every page wears: the style sheet and the sheet of keys.
+
+The views of one thing, side by side with their keys; the address says which is open.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from app.widgets.plain_text import escape_html
+from app.widgets.url_state import get_url_parameter, go_to_view
+
+
+def choose_view(heading: str, views: Mapping[str, str]) -> str:
+    """Show the heading and a button a view; gives the open one, the first unless the address names another."""
+    chosen = get_url_parameter("view") if get_url_parameter("view") in views else next(iter(views))
+    st.html(f'<h1 class="world">{escape_html(heading)}</h1>')
+    with st.container(horizontal=True, gap="small", key="views"):
+        for number, (view, title) in enumerate(views.items(), 1):
+            st.button(
+                title,
+                key=f"view_{view}",
+                type="primary" if view == chosen else "secondary",
+                shortcut=f"Alt+{number}",
+                on_click=go_to_view,
+                args=(view,),
+            )
+    return chosen
+
+
+STATIC_FOLDER = Path(__file__).with_name("static")
+
+
+@cache
+def read_asset(name: str) -> str:
+    """The text of a file in components/static."""
+    return (STATIC_FOLDER / name).read_text(encoding="utf-8")
+
+
+def apply_style_sheet() -> None:
+    """Put the style sheet on the page."""
+    st.html(f"<style>{read_asset('page.css')}</style>")
+
+
+def show_keys_button(keys: Mapping[str, str]) -> None:
+    """The button that opens the sheet of keys."""
+    if st.button("Keys `?`", key="keys", icon=":material/keyboard:"):
+        _show_keys_dialog(keys)
+
+
+def listen_for_keys() -> None:
+    """Listen for the keys that a button's own shortcut cannot be, or does not hear everywhere."""
+    st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))(key="page_keys", height=1)
+
+
+@st.dialog("Keys")
+def _show_keys_dialog(keys: Mapping[str, str]) -> None:
+    """The sheet: what each key of the page does."""
+    st.table({"Key": [f"`{key}`" for key in keys], "What it does": list(keys.values())}, hide_index=True)

@@ -1,0 +1,62 @@
+"""`python -m bench [NAME]`: every measurement as a JSON line, after a first line that describes the machine."""
+
+import importlib
+import json
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+MODULES = (
+    "store_scale",
+    "query_writing",
+    "load",
+    "startup",
+    "selection",
+    "phantomwiki",
+    "gold_traces",
+    "replay",
+    "worlds",
+    "agents",
+    "live",
+    "faults",
+)
+DATA_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
+RESULT_FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")
+
+
+def main(only: str | None) -> int:
+    """Print the lines of the named module, or of all."""
+    if only is not None and only not in MODULES:
+        sys.stderr.write(f"there is no benchmark {only!r}; there are {', '.join(MODULES)}\n")
+        return 2
+    _print_result(describe_machine())
+    for name in MODULES if only is None else (only,):
+        module = importlib.import_module(f"benchmarks.{name}")
+        with tempfile.TemporaryDirectory(prefix="showhow-bench-") as home:
+            for line in module.lines(Path(home), DATA_FOLDER if DATA_FOLDER.is_dir() else None):
+                _print_result({field: line.get(field) for field in RESULT_FIELDS})
+    return 0
+
+
+def describe_machine() -> dict[str, Any]:
+    """What the figures were measured on, and how busy it was."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return {
+        "machine": platform.platform(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "memory_mb": memory,
+        "load": [round(load, 2) for load in os.getloadavg()],
+    }
+
+
+def _print_result(line: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else None))

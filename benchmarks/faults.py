@@ -1,0 +1,252 @@
+"""Every fault of a server between us and each source: how many steps were tried under it, and how many were lost.
+
+A step is lost when it does not end within its limit as one sentence, when it is stored as something found (or nothing),
+when it leaves anything in the record of answers, or when the next step does not work. Its servers are the tests' own:
+a real MediaWiki, Oxigraph and Virtuoso, and a scripted model over HTTP.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from db import projects, recording, traces
+from db.database import Database
+from db.models import Question
+from db.schema import upgrade
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from llm.client import ChatClient, build_chat_client
+from llm.types import ModelProfile
+from tests.servers import mediawiki, oxigraph, virtuoso
+from tests.servers.faults import FAULTS, Proxy, proxied
+from tests.servers.live_world import description
+from tests.servers.model import ModelServer, Says
+from tests.servers.wiki_pages import real_pages
+from tools.registry import get_tool
+from tools.tool import EncodeFunction, ToolContext
+from worlds.live.http.access import Access
+from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
+from worlds.live.world import add_live_world
+from worlds.open import open_world
+
+ToolCallList = tuple[tuple[str, dict[str, Any]], ...]
+TEXT_CALLS: ToolCallList = (
+    ("wikisearch", {"query": "Timber Falls"}),
+    ("read", {"title": "Timber Falls", "question": "Who directed it?"}),
+)
+GRAPH_CALLS: ToolCallList = (
+    ("getWikiDataID", {"title": "Timber Falls"}),
+    ("generateQuery", {"question": "Who is the director of Timber Falls?", "entity_ids": ["Q6027056"]}),
+    ("runQuery", {"sparql": "SELECT ?who { wd:Q6027056 wdt:P57 ?who }"}),
+    ("getLabel", {"ids": ["Q120353"]}),
+)
+MODEL_CALLS: ToolCallList = (TEXT_CALLS[1], GRAPH_CALLS[1])
+CALL_LIMIT_SECONDS = 4.0
+"""Seconds of a call in the measurement."""
+GRACE_SECONDS = 5.0
+"""Seconds beyond the limit, for a busy machine, after which a step counts as lost."""
+_MODEL_REPLY = '{"answer": "Tony Giglio", "quotes": []}'
+
+
+@dataclass(frozen=True, slots=True)
+class SourceServers:
+    """Where the real servers answer; the graph's IRI besides."""
+
+    api: str
+    endpoints: Mapping[str, tuple[str, str]]
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTrial:
+    """One step under a fault, and what was wrong with how it ended; "" where nothing was."""
+
+    source: str
+    fault: str
+    tool: str
+    seconds: float
+    said: str
+    wrong: str
+
+
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
+    """Faults tried, steps lost, and the longest that a step took beyond its limit."""
+    if data is None:
+        return
+    with ExitStack() as opened:
+        servers = start_servers(home, data, opened)
+        tried = [
+            one
+            for fault in FAULTS
+            for one in sweep_fault(fault, servers, home / fault, CALL_LIMIT_SECONDS, SentenceEncoder(BUNDLED_MODEL))
+        ]
+    size = f"{len(FAULTS)} faults x {len({one.source for one in tried})} sources, {len(tried)} steps"
+    lost = [one for one in tried if one.wrong]
+    note = "; ".join(f"{one.source}, {one.fault}, {one.tool}: {one.wrong}" for one in lost[:3]) or None
+    yield {"name": "faults_tried", "size": size, "value": len(tried), "unit": "steps"}
+    yield {"name": "faults_steps_lost", "size": size, "value": len(lost), "unit": "steps", "note": note}
+    longest = max(tried, key=lambda one: one.seconds)
+    yield {
+        "name": "faults_longest_step",
+        "size": f"limit {CALL_LIMIT_SECONDS:g} s",
+        "value": round(longest.seconds, 2),
+        "unit": "s",
+        "note": f"{longest.source}, {longest.fault}, {longest.tool}",
+    }
+
+
+def start_servers(home: Path, data: Path, opened: ExitStack) -> SourceServers:
+    """The real servers, with articles and graph of the same real world, until `opened` closes."""
+    graphs = {"real": data / "world_2wiki" / "kg_full.ttl"}
+    folders = {name: home / name for name in ("mediawiki", "oxigraph", "virtuoso")}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    wiki = opened.enter_context(mediawiki.serving(real_pages(data), folders["mediawiki"]))
+    both = {
+        "oxigraph": opened.enter_context(oxigraph.serving(graphs, folders["oxigraph"])),
+        "virtuoso": opened.enter_context(virtuoso.serving(graphs, folders["virtuoso"])),
+    }
+    model = opened.enter_context(ModelServer(lambda _: Says(_MODEL_REPLY)))
+    return SourceServers(
+        wiki.api, {name: (server.url, server.graph("real")) for name, server in both.items()}, model.url
+    )
+
+
+def sweep_fault(
+    fault: str, servers: SourceServers, folder: Path, seconds: float, encode: EncodeFunction
+) -> list[FaultTrial]:
+    """Every tool under that fault of every source, each source by itself and all at the same time."""
+    encode(["the model of the encoder loads before anything is timed"])
+    sources = ("text", *servers.endpoints, "model")
+    sweeps = [_FaultSweep(name, fault, servers, folder / name, seconds) for name in sources]
+    with closing(Database(f"sqlite:///{folder / 'showhow.db'}")) as store, ThreadPoolExecutor(len(sources)) as threads:
+        upgrade(store)
+        swept = [threads.submit(each.tried, encode, _DraftTrace(store, each.source)) for each in sweeps]
+        return [one for each in swept for one in each.result()]
+
+
+class _FaultSweep:
+    """One trace, recorded as the page records it, while one source is at fault."""
+
+    def __init__(self, source: str, fault: str, servers: SourceServers, folder: Path, seconds: float) -> None:
+        self.source, self._fault = source, fault
+        self._servers, self._folder, self._seconds = servers, folder, seconds
+        folder.mkdir(parents=True)
+
+    def tried(self, encode: EncodeFunction, trace: "_DraftTrace") -> list[FaultTrial]:
+        """Each call under the fault, and then without it."""
+        with ExitStack() as opened:
+            proxy, context = self._context(encode, opened)
+            calls = {"text": TEXT_CALLS, "model": MODEL_CALLS}.get(self.source, GRAPH_CALLS)
+            found = [self._one(name, arguments, proxy, context, trace) for name, arguments in calls]
+            stored = trace.handed_in()
+        whole = stored == 2 * len(calls)
+        return found if whole else [_mark_lost(one, f"{stored} steps stored of {2 * len(calls)}") for one in found]
+
+    def _context(self, encode: EncodeFunction, opened: ExitStack) -> tuple[Proxy, ToolContext]:
+        """The proxy before the source, and what the tools work with: the other sources are whole."""
+        servers = self._servers
+        endpoint, graph = servers.endpoints.get(self.source) or next(iter(servers.endpoints.values()))
+        upstream = {"text": servers.api, "model": servers.model}.get(self.source, endpoint)
+        proxy = opened.enter_context(proxied(upstream))
+        api = proxy.url if self.source == "text" else servers.api
+        endpoint = proxy.url if self.source in servers.endpoints else endpoint
+        limits = {"seconds": self._seconds, "attempts": 2}
+        add_live_world(self._folder / "worlds", "live", description(api, endpoint, graph, **limits), "bench.toml")
+        world = open_world(self._folder / "worlds", "live", Access("bench@showhow.example"))
+        chat: ChatClient | None = None
+        if self.source == "model":
+            chat = build_chat_client(ModelProfile("scripted", proxy.url, "no-key-is-needed", self._seconds))
+        return proxy, ToolContext(world, encode, chat)
+
+    def _one(
+        self, name: str, arguments: dict[str, Any], proxy: Proxy, context: ToolContext, trace: "_DraftTrace"
+    ) -> FaultTrial:
+        before = self._recorded(proxy)
+        proxy.fault = FAULTS[self._fault]
+        asked = proxy.asked
+        began = time.perf_counter()
+        step = trace.step(name, arguments, context)
+        took = time.perf_counter() - began
+        reached = proxy.asked > asked
+        proxy.fault = None
+        recorded = self._recorded(proxy) - before
+        said, wrong = self._judged(step)
+        # A call of the model may be tried again within one limit, and the grammar answers after it.
+        late = took > self._seconds + GRACE_SECONDS
+        wrong = wrong or ("it came too late" if late else "") or ("the fault was never met" if not reached else "")
+        wrong = wrong or (f"{recorded} answers were recorded" if recorded else "")
+        after = trace.step(name, arguments, context)
+        if after["error"] is not None or not after["observation"]:
+            wrong = wrong or f"the next step failed: {after['error']}"
+        return FaultTrial(self.source, self._fault, name, took, said, wrong)
+
+    def _judged(self, step: Mapping[str, Any]) -> tuple[str, str]:
+        """What the stored step says of the fault, and what is wrong with that."""
+        if self.source == "model":
+            # The tools do without a model that fails, and say so.
+            data = step["data"] or {}
+            said = str(data.get("why") or "")
+            wrong = "" if data.get("route") in {"ranking", "grammar"} else f"it went by {data.get('route')}"
+        else:
+            said = str(step["error"] or "")
+            wrong = "it is shown as found" if step["observation"] is not None or step["data"] is not None else ""
+        one = said.endswith(".") and "\n" not in said and len(said) <= 500 and "Traceback" not in said
+        return said, wrong or ("" if one else f"it is no clear sentence: {said!r}")
+
+    def _recorded(self, proxy: Proxy) -> int:
+        """How many answers of the source at fault there are."""
+        file = self._folder / "worlds" / "live" / RESPONSE_CACHE_FILE
+        with closing(sqlite3.connect(file)) as record:
+            counted = "select count(*) from answers where url like ? || '%'"
+            return int(record.execute(counted, (proxy.url,)).fetchone()[0])
+
+
+class _DraftTrace:
+    """An annotator's draft."""
+
+    def __init__(self, store: Database, author: str) -> None:
+        self._store = store
+        with self._store.begin() as session:
+            self._by = projects.get_or_create_user(session, author).id
+            project = projects.create_project(session, author, "live")
+            question = Question(project_id=project.id, position=1, text="Who directed Timber Falls?")
+            session.add(question)
+            session.flush()
+            self._id: UUID = recording.start_trace(session, question.id, self._by).id
+
+    def step(self, name: str, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """Written, run and completed as on the Annotate page; gives what the store has of it."""
+        new = recording.NewStep(f"I call {name}.", name, arguments)
+        with self._store.begin() as session:
+            step = recording.begin_step(session, self._id, new, seen=self._version(), by=self._by)
+        outcome = get_tool(name).call(context, arguments)
+        text, data = (outcome.observation.text, outcome.observation.data) if outcome.observation else (None, None)
+        with self._store.begin() as session:
+            observed = recording.StepResult(text, data, outcome.error, outcome.seconds)
+            recording.complete_step(session, step.id, observed)
+        with self._store.read() as session:
+            kept = traces.load_trace(session, self._id).steps[-1]
+            return {name: getattr(kept, name) for name in ("observation", "data", "error")}
+
+    def handed_in(self) -> int:
+        """Submit it; gives how many of its steps are stored whole."""
+        with self._store.begin() as session:
+            recording.submit_trace(
+                session, self._id, recording.TraceAnswers("Tony Giglio"), seen=self._version(), by=self._by
+            )
+        with self._store.read() as session:
+            return sum(step.finished_at is not None for step in traces.load_trace(session, self._id).steps)
+
+    def _version(self) -> int:
+        with self._store.read() as session:
+            return int(traces.load_trace(session, self._id).trace.version)
+
+
+def _mark_lost(one: FaultTrial, wrong: str) -> FaultTrial:
+    return FaultTrial(one.source, one.fault, one.tool, one.seconds, one.said, one.wrong or wrong)

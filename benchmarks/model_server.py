@@ -1,0 +1,96 @@
+"""A language model of known latency in a process of its own: it makes the calls of a script, then it answers.
+
+It looks only at how many calls the prompt shows as made, so that any number of agents can follow the script at once.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+ScriptedCalls = Sequence[tuple[str, dict[str, Any]]]
+_MADE_CALL = re.compile(rb'"tool_call_id":\s*"call_')
+_CONTENT_LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
+_STREAM_FLAG = re.compile(rb'"stream":\s*true')
+_USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+FINAL_REPLY = "I have seen enough.\n\nFinal Answer: that\nText says: that\nGraph says: none"
+
+
+@contextmanager
+def run_model_server(calls: ScriptedCalls, latency: float) -> Iterator[str]:
+    """Its base URL, while it serves."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_run_server, args=(calls, latency, theirs), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{ours.recv()}/v1"
+    finally:
+        process.kill()
+        process.join()
+
+
+def _run_server(calls: ScriptedCalls, latency: float, pipe: Any) -> None:
+    asyncio.run(_ScriptedModelServer(calls, latency).serve(pipe))
+
+
+class _ScriptedModelServer:
+    """The server's own side."""
+
+    def __init__(self, calls: ScriptedCalls, latency: float) -> None:
+        self._latency = latency
+        self._replies = [_encode_reply("I go on.", call) for call in calls] + [_encode_reply(FINAL_REPLY, None)]
+
+    async def serve(self, pipe: Any) -> None:
+        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=256)
+        pipe.send(server.sockets[0].getsockname()[1])
+        async with server:
+            await server.serve_forever()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                due = loop.time() + self._latency
+                length = _CONTENT_LENGTH.search(head)
+                body = await reader.readexactly(int(length[1]) if length else 0)
+                whole, streamed = self._replies[min(len(_MADE_CALL.findall(body)), len(self._replies) - 1)]
+                reply = streamed if _STREAM_FLAG.search(body) else whole
+                await asyncio.sleep(due - loop.time())
+                writer.write(reply)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+
+def _encode_reply(text: str, call: tuple[str, dict[str, Any]] | None) -> tuple[bytes, bytes]:
+    """The reply whole, and as a stream of words."""
+    reason = "stop" if call is None else "tool_calls"
+    calls = [] if call is None else [_encode_call(*call)]
+    whole = _completion_object("message", {"content": text, **({"tool_calls": calls} if calls else {})}, reason)
+    words = [_completion_object("delta", {"content": word}, None) for word in re.findall(r"\S+\s*", text)]
+    made = [_completion_object("delta", {"tool_calls": [{"index": 0, **each}]}, None) for each in calls]
+    end = {**_completion_object("delta", {}, reason), "usage": _USAGE}
+    events = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*words, *made, end))
+    return (
+        _http_response("application/json", json.dumps({**whole, "usage": _USAGE}).encode()),
+        _http_response("text/event-stream", events + b"data: [DONE]\n\n"),
+    )
+
+
+def _encode_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def _completion_object(part: str, said: dict[str, Any], reason: str | None) -> dict[str, Any]:
+    choice = {"index": 0, part: {"role": "assistant", **said}, "finish_reason": reason}
+    kind = "chat.completion" if part == "message" else "chat.completion.chunk"
+    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": "scripted", "choices": [choice]}
+
+
+def _http_response(kind: str, body: bytes) -> bytes:
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body

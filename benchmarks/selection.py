@@ -1,0 +1,197 @@
+"""Choosing demonstrations: time, memory and picks of the greedy search, beside others' selectors in the same run."""
+
+import importlib
+import importlib.util
+import itertools
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from db.trace_record import TraceRecord
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from fewshot_library.formats import read_traces
+from fewshot_library.kernel import encode_actions
+from fewshot_library.selection import CandidatePool, SelectionConfig, build_kernel, select_demonstrations
+
+LIBRARY_SIZES = (20, 1_000, 10_000, 100_000, 1_000_000)
+MAX_FULL_KERNEL = 10_000
+"""Of so many items a whole kernel is still made, and of SAMPLED its eigenvalues."""
+MAX_SAMPLED_KERNEL = 1_000
+MAX_MMR_SIZE = 100_000
+DIMENSIONS = 384
+_REPETITIONS = 9
+_OPTIMUM_INSTANCES = 200
+_FULL_KERNEL_PEER = "greedy on the full kernel"
+
+SequenceList = list[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionTask:
+    """One size, with as many results to choose."""
+
+    size: int
+    k: int
+    sequences: SequenceList
+
+
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - nothing is kept
+    """A line a size and k for ours, and one for each peer that can do it."""
+    sequences = _load_sequences(data)
+    context = multiprocessing.get_context("spawn")
+    for size in LIBRARY_SIZES:
+        for k in (3, 8):
+            # A process of its own, so that the peak of one is not the other's.
+            with ProcessPoolExecutor(1, mp_context=context) as alone:
+                yield from alone.submit(measure_task, SelectionTask(size, k, sequences)).result()
+    yield from _measure_optimum(sequences)
+    yield from _measure_encoding()
+
+
+def measure_task(task: SelectionTask) -> list[dict[str, Any]]:
+    """The lines of one size and k."""
+    chance = np.random.default_rng(1)
+    pool, question = _random_pool(task, chance)
+    wish = SelectionConfig(k=task.k, exchange=False)
+    ours, chosen = _time_median(lambda: [pick.item for pick in select_demonstrations(pool, question, wish).picks])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    different = len(pool.actions.sequences)
+    note = f"k={task.k}; {different} different sequences of actions; median of {_REPETITIONS}, question encoded before"
+    found = [_selection_result("select dpp", task.size, ours, note) | {"peak_mb": round(peak)}]
+    swapped, _ = _time_median(lambda: select_demonstrations(pool, question, SelectionConfig(k=task.k)))
+    found.append(_selection_result("select dpp, with exchange", task.size, swapped, f"k={task.k}"))
+    for peer, act, how in _peer_selectors(task, pool, question):
+        seconds, other = _time_median(act, 3)
+        same = f"; the same picks: {'yes' if other == chosen else 'no'}" if peer == _FULL_KERNEL_PEER else ""
+        line = _selection_result("select dpp", task.size, ours, f"k={task.k}; {how}{same}")
+        found.append(line | {"peer": peer, "peer_value": round(seconds * 1000, 3), "ratio": round(seconds / ours, 1)})
+    return found
+
+
+def _peer_selectors(
+    task: SelectionTask, pool: CandidatePool, question: Any
+) -> Iterator[tuple[str, Callable[[], Any], str]]:
+    if task.size <= MAX_FULL_KERNEL:
+        yield _FULL_KERNEL_PEER, lambda: _select_on_full_kernel(pool, question, task.k), "kernel made with it"
+    if task.size <= MAX_SAMPLED_KERNEL:
+        wish = SelectionConfig(k=task.k, mode="sample", gamma=20.0, distance="metric")
+        yield (
+            "DPPy, exact k-DPP",
+            lambda: select_demonstrations(pool, question, wish),
+            "of the 300 most relevant, a sample, no mode",
+        )
+    if task.size <= MAX_MMR_SIZE:
+        yield "langchain MMR", lambda: _select_by_mmr(pool, question, task.k), "by embeddings only"
+    if importlib.util.find_spec("submodlib") is not None and task.size <= MAX_SAMPLED_KERNEL:
+        yield (
+            "submodlib",
+            lambda: _select_by_submodlib(pool, question, task.k),
+            "LogDeterminant, NaiveGreedy, kernel made with it",
+        )
+
+
+def _build_full_kernel(pool: CandidatePool, question: Any) -> Any:
+    kernel = build_kernel(pool, question, SelectionConfig())
+    rows = np.stack([kernel.rows(group) for group in range(len(kernel.groups))])
+    matrix = (1 - kernel.nugget) * rows[np.ix_(kernel.groups.of, kernel.groups.of)]
+    np.fill_diagonal(matrix, 1.0)
+    quality = np.exp(kernel.log_quality)
+    matrix *= quality
+    matrix *= quality[:, None]
+    return matrix
+
+
+def _select_on_full_kernel(pool: CandidatePool, question: Any, k: int) -> list[int]:
+    """The textbook's greedy search with the whole N x N kernel."""
+    matrix = _build_full_kernel(pool, question)
+    left, columns, chosen = matrix.diagonal().copy(), np.zeros((0, len(matrix))), []
+    for _ in range(min(k, len(matrix))):
+        item = int(np.argmax(left))
+        chosen.append(item)
+        column = (matrix[item] - columns[:, item] @ columns) / np.sqrt(left[item])
+        columns = np.vstack((columns, column))
+        left = left - column**2
+        left[chosen] = -np.inf
+    return chosen
+
+
+def _select_by_mmr(pool: CandidatePool, question: Any, k: int) -> list[int]:
+    peer = importlib.import_module("langchain_core.vectorstores.utils")
+    return list(peer.maximal_marginal_relevance(question, pool.embeddings, k=k))
+
+
+def _select_by_submodlib(pool: CandidatePool, question: Any, k: int) -> list[int]:
+    peer = importlib.import_module("submodlib")
+
+    matrix = _build_full_kernel(pool, question)
+    found = peer.LogDeterminantFunction(n=len(matrix), mode="dense", lambdaVal=0, sijs=matrix)
+    return [int(item) for item, _ in found.maximize(budget=min(k, len(matrix) - 1), optimizer="NaiveGreedy")]
+
+
+def _measure_optimum(sequences: SequenceList) -> Iterator[dict[str, Any]]:
+    """How much of the greatest determinant over all sets of three the picks have, and how often all of it."""
+    every = np.array(list(itertools.combinations(range(20), 3)))
+    for exchange in (False, True):
+        shares = []
+        for seed in range(_OPTIMUM_INSTANCES):
+            pool, question = _random_pool(SelectionTask(20, 3, sequences), np.random.default_rng(seed))
+            matrix = _build_full_kernel(pool, question)
+            found = select_demonstrations(pool, question, SelectionConfig(exchange=exchange))
+            best = np.linalg.det(matrix[every[:, :, None], every[:, None, :]]).max()
+            shares.append(np.exp(found.log_det) / best)
+        whole = sum(share > 1 - 1e-9 for share in shares)
+        name = "share of the optimum" + (", with exchange" if exchange else "")
+        note = f"k=3; of {_OPTIMUM_INSTANCES} instances {whole} at the optimum, the least {min(shares):.4f}"
+        yield {"name": name, "size": 20, "value": round(float(np.mean(shares)), 5), "unit": "", "note": note}
+
+
+def _measure_encoding() -> Iterator[dict[str, Any]]:
+    encoder = SentenceEncoder(BUNDLED_MODEL)
+    encoder(["Which towns lie by the sea?"])
+    seconds = []
+    for number in range(30):
+        start = time.perf_counter()
+        encoder([f"Which of the {number} towns by the sea was founded by the father of a king?"])
+        seconds.append(time.perf_counter() - start)
+    yield _selection_result("encode one question, warm", 1, statistics.median(seconds), "median of 30")
+
+
+def _random_pool(task: SelectionTask, chance: np.random.Generator) -> tuple[CandidatePool, Any]:
+    rows = chance.standard_normal((task.size, DIMENSIONS), np.float32)
+    rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    drawn = chance.integers(0, len(task.sequences), task.size)
+    return CandidatePool(rows, encode_actions([task.sequences[place] for place in drawn])), rows[task.size // 2]
+
+
+def _load_sequences(data: Path | None) -> SequenceList:
+    """What real agents and people did; without the data, sequences of chance."""
+    if data is None:
+        chance = np.random.default_rng(0)
+        lengths = chance.integers(2, 12, 300)
+        return [tuple(f"tool {tool}" for tool in chance.integers(0, 6, length)) for length in lengths]
+    files = sorted([*(data / "humaniq").glob("*.json"), *(data / "humaniq" / "agent_traces").glob("*.json")])
+    records = (found for file in files for found in read_traces(file) if isinstance(found, TraceRecord))
+    return [tuple(step.tool for step in record.steps if step.tool is not None) for record in records]
+
+
+def _time_median(act: Callable[[], Any], turns: int = _REPETITIONS) -> tuple[float, Any]:
+    """The median of some turns after a first one, in seconds, and what came of it."""
+    found = act()
+    seconds = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        act()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds), found
+
+
+def _selection_result(name: str, size: int, seconds: float, note: str) -> dict[str, Any]:
+    return {"name": name, "size": size, "value": round(seconds * 1000, 3), "unit": "ms", "note": note}

@@ -1,0 +1,71 @@
+"""How long people wait: the command line's help, a warm start until the first page, the import of the real world."""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from benchmarks.server import SHOWHOW_COMMAND, run_app_server, server_environment
+
+RUN_COUNT = 5
+
+
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
+    """Medians of five runs; the import once."""
+    yield _startup_result("help", "showhow --help", _median_seconds(lambda: _time_command(home, "--help")))
+    _time_command(home, "setup")
+    yield _startup_result("setup_repeated", "nothing to do", _median_seconds(lambda: _time_command(home, "setup")))
+    yield _startup_result(
+        "warm_start", "showhow run until /healthz answers", _median_seconds(lambda: _time_start(home)[0])
+    )
+    yield _startup_result(
+        "first_page", "showhow run until the Annotate page is drawn", _median_seconds(lambda: _time_start(home)[1])
+    )
+    yield _measure_import(home, data)
+
+
+def _startup_result(name: str, size: str, seconds: float) -> dict[str, Any]:
+    return {"name": f"startup_{name}", "size": size, "value": round(seconds, 2), "unit": "s"}
+
+
+def _median_seconds(measure: Callable[[], float]) -> float:
+    return float(statistics.median(measure() for _ in range(RUN_COUNT)))
+
+
+def _time_command(home: Path, *words: str) -> float:
+    started = time.perf_counter()
+    subprocess.run([SHOWHOW_COMMAND, *words], env=server_environment(home), check=True, capture_output=True)  # noqa: S603 - our own
+    return time.perf_counter() - started
+
+
+def _time_start(home: Path) -> tuple[float, float]:
+    started = time.perf_counter()
+    with run_app_server(home) as server:
+        request = {"page": "", "query_params": {"you": ["first"]}}
+        reply = httpx.post(f"{server.url}/_stcore/agent/interact", json=request, timeout=60)
+        if reply.json().get("status") != "ready":
+            raise RuntimeError(f"the first page was not drawn: {reply.text[:200]}")
+        return server.seconds, time.perf_counter() - started
+
+
+def _measure_import(home: Path, data: Path | None) -> dict[str, Any]:
+    told = {"name": "import_world", "unit": "s", "size": "7,035 paragraphs and 14,553 triples"}
+    if data is None:
+        return {**told, "value": None, "note": "not measured: the test data is not here"}
+    source = data / "world_2wiki"
+    files = ["--articles", str(source / "paragraphs.jsonl"), "--graph", str(source / "kg_full.ttl")]
+    started = time.perf_counter()
+    command = [str(SHOWHOW_COMMAND), "world", "import", "real", *files, "--json"]
+    done = subprocess.run(command, env=server_environment(home), check=True, capture_output=True)  # noqa: S603 - our own
+    about = json.loads(done.stdout)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    size = f"{about['articles']:,} paragraphs and {about['triples']:,} triples"
+    note = f"load {os.getloadavg()[0]:.1f}"
+    return {**told, "size": size, "value": round(time.perf_counter() - started, 2), "peak_mb": peak, "note": note}

@@ -1,0 +1,163 @@
+"""How fast the store answers when it is large: 100,000 traces of 1,000,000 steps, asked for as the pages do."""
+
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from db import libraries, projects, queue, review
+from db import traces as reading
+from db.bulk_insert import field_values, insert_rows
+from db.database import Database
+from db.models import Project, Question, Step, Trace
+from db.schema import upgrade
+from db.tool_report import ToolCallFilter, build_tool_report
+from tools.failures import classify_error
+
+QUESTION_COUNT, STEP_COUNT, PERSON_COUNT, REPEAT_COUNT, BATCH_SIZE = 100_000, 10, 50, 20, 2_000
+START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+STATUSES = ("approved", "submitted", "approved", "rejected", "approved", "submitted", "failed", "approved")
+TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel", "websearch")
+OBSERVATION = (
+    "The quay was built in 1824 and rebuilt after the flood; its architect is buried in the chapel above it. " * 4
+)
+STEP_VALUES = field_values(
+    Step(
+        trace_id=UUID(int=0),
+        position=0,
+        thought="I need to know who built it.",
+        tool="read",
+        arguments={"title": "The quay", "question": "Who built it?"},
+        origins={"title": {"from": "step", "step": 1, "pointer": "/hits/0/title"}},
+        observation=OBSERVATION,
+        data={"hits": [{"title": "The quay", "snippet": OBSERVATION}]},
+        latency=0.02,
+        finished_at=START_TIME,
+    )
+)
+
+
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
+    """Fill a store and time what the Annotate and Review pages ask of it."""
+    del data  # nothing real is needed: only the size counts
+    database = Database(f"sqlite:///{home / 'scale.db'}")
+    upgrade(database)
+    started = time.perf_counter()
+    project_id, people, traces = fill_store(database, QUESTION_COUNT, STEP_COUNT)
+    size = f"{QUESTION_COUNT:,} traces, {QUESTION_COUNT * STEP_COUNT:,} steps"
+    yield _scale_result("store_fill", size, time.perf_counter() - started, "s", "bulk inserts")
+    for name, act in store_queries(database, project_id, people, traces).items():
+        times = [_time_ms(act, number) for number in range(REPEAT_COUNT)]
+        note = f"median of {REPEAT_COUNT}, worst {max(times):.1f} ms"
+        yield _scale_result(name, size, statistics.median(times), "ms", note)
+    database.close()
+
+
+def store_queries(
+    database: Database, project_id: UUID, people: list[UUID], traces: list[UUID]
+) -> dict[str, Callable[[int], Any]]:
+    """What is timed; each takes the number of its repetition, so that no two ask for the same."""
+
+    def open_queue(number: int) -> None:
+        person = people[number % PERSON_COUNT]
+        with database.begin() as session:
+            queue.list_drafts(session, project_id, person)
+            queue.list_returned_traces(session, project_id, person)
+            queue.next_question(session, project_id, person)
+            queue.measure_progress(session, project_id, person)
+
+    def open_review(number: int) -> None:
+        with database.read() as session:
+            review.count_by_status(session, project_id)
+            page = review.list_for_review(session, project_id, limit=25)
+            for _ in range(number % 3):
+                page = review.list_for_review(session, project_id, limit=25, after=page.after)
+
+    def open_one(number: int) -> None:
+        with database.read() as session:
+            reading.load_trace(session, traces[number * len(traces) // REPEAT_COUNT])
+
+    def report_tools(number: int) -> None:
+        # By people is all of it, so that the condition costs what it costs.
+        with database.read() as session:
+            build_tool_report(session, ToolCallFilter(by=libraries.PEOPLE if number % 2 else None), classify_error)
+
+    return {
+        "store_queue": open_queue,
+        "store_review": open_review,
+        "store_open_trace": open_one,
+        "store_tool_report": report_tools,
+    }
+
+
+def fill_store(database: Database, count: int, steps: int) -> tuple[UUID, list[UUID], list[UUID]]:
+    """One project whose every second question has two traces; gives its key, the people's and the traces'."""
+    with database.begin() as session:
+        people = [projects.get_or_create_user(session, f"annotator {n}").id for n in range(PERSON_COUNT)]
+        project = projects.create_project(session, "scale", "none")
+    traces: list[UUID] = []
+    for first in range(0, count, BATCH_SIZE):
+        with database.begin() as session:
+            rows = [question_row(project, n) for n in range(first, first + BATCH_SIZE)]
+            insert_rows(session, Question, rows)
+            made = [trace_row(rows[n // 2 * 2]["id"], people, first + n) for n in range(BATCH_SIZE)]
+            insert_rows(session, Trace, made)
+            insert_rows(session, Step, [step_row(trace["id"], n) for trace in made for n in range(1, steps + 1)])
+            traces += [trace["id"] for trace in made]
+    return project.id, people, traces
+
+
+def question_row(project: Project, number: int) -> dict[str, Any]:
+    """A question; every second one is done."""
+    text = f"Who is buried in the chapel above quay number {number}?"
+    return field_values(Question(project_id=project.id, position=number + 1, text=text, completed=1 - number % 2))
+
+
+def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, Any]:
+    """A trace that was handed in, by the next person in turn; one in 2,000 is a draft still."""
+    status = "draft" if number % 2_000 == 0 else STATUSES[number % len(STATUSES)]
+    handed_in = START_TIME + timedelta(seconds=number)
+    return field_values(
+        Trace(
+            question_id=question_id,
+            author_id=people[number % PERSON_COUNT],
+            status=status,
+            final_answer="its architect",
+            started_at=handed_in - timedelta(minutes=5),
+            submitted_at=None if status == "draft" else handed_in,
+        )
+    )
+
+
+def step_row(trace_id: UUID, position: int) -> dict[str, Any]:
+    """A step of usual length; one in twenty failed, and two in three of the others are rated."""
+    key = uuid7()
+    # Some of the key's bits are drawn by chance.
+    chance = key.int % 1_000_003
+    step = {**STEP_VALUES, "id": key, "trace_id": trace_id, "position": position}
+    step |= {"tool": TOOLS[chance % len(TOOLS)], "latency": 0.001 * (1 + chance % 5_000)}
+    if chance % 20 == 0:
+        return {
+            **step,
+            "observation": None,
+            "data": None,
+            "error": f"There is no article titled {chance}; search for it.",
+        }
+    return {**step, "rating": position % 5 + 1 if chance % 3 else None}
+
+
+def _time_ms(act: Callable[[int], Any], number: int) -> float:
+    started = time.perf_counter()
+    act(number)
+    return (time.perf_counter() - started) * 1000
+
+
+def _scale_result(name: str, size: str, value: float, unit: str, note: str) -> dict[str, Any]:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"name": name, "size": size, "value": round(value, 2), "unit": unit, "peak_mb": round(peak), "note": note}

@@ -1,0 +1,185 @@
+"""How fast worlds are made: every stage at five sizes, 500 questions of depth 20, beside the published generator."""
+
+import importlib.util
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from benchmarks.server import SHOWHOW_COMMAND, server_environment
+from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import decode_expression
+from fiction.questions.question_file import read_question_rows
+from fiction.universe.universe import Universe
+
+WORLD_SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
+GRAMMAR_DEPTH, QUESTIONS_PER_TEMPLATE, WORLD_SEED = 20, 10, 11
+"""A grammar of that depth has 50 templates."""
+PUBLISHED_SIZES = (100, 1_000, 10_000)
+PUBLISHED_PACKAGE = "phantom_wiki"
+_STAGE_LINE = re.compile(r"^(\w+): [\d,]+ in ([\d.]+) s$", re.MULTILINE)
+_GRAMMAR_KINDS = ("who", "what", "how many")
+"""The kinds of questions of the paper's grammar."""
+_POLL_SECONDS = 0.1
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """What a command took: seconds by the clock and of processors, and the most memory of all its processes at once."""
+
+    seconds: float
+    processor: float
+    peak_mb: float
+    out: str
+    err: str
+
+
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
+    """Make a world of every size as a user does, and one of the published generator's where it is installed."""
+    del data  # nothing is read but what was made
+    whole: dict[int, float] = {}
+    for people in WORLD_SIZES:
+        name = f"people-{people}"
+        options = {"people": people, "seed": WORLD_SEED, "depth": GRAMMAR_DEPTH, "per-template": QUESTIONS_PER_TEMPLATE}
+        words = [f"--{option}={value}" for option, value in options.items()]
+        run = _run_command([str(SHOWHOW_COMMAND), "world", "generate", name, *words, "--json"], home)
+        whole[people] = run.seconds
+        folder = home / "worlds" / name
+        yield from _stage_results(people, run, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
+        yield _answering_result(people, folder)
+        if people in PUBLISHED_SIZES:
+            yield _measure_published(home, people, run)
+        shutil.rmtree(folder)
+    yield _growth_result(whole)
+
+
+def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str, Any]]:
+    about = json.loads(run.out)
+    note = f"load {os.getloadavg()[0]:.1f}"
+    stages = {stage: float(taken) for stage, taken in _STAGE_LINE.findall(run.err)}
+    for stage, taken in stages.items():
+        yield _world_result(f"worlds_{stage}", people, taken, "s", note)
+    text = sum(stages[stage] for stage in ("people", "articles", "questions"))
+    yield _world_result("worlds_facts_articles_questions", people, text, "s", "articles written and indexed")
+    yield _world_result("worlds_whole", people, run.seconds, "s", "from the start of the process to its end")
+    yield _world_result("worlds_processor", people, run.processor, "s", "of all processes")
+    yield _world_result("worlds_peak", people, run.peak_mb, "MB", "of all processes at once") | {
+        "peak_mb": round(run.peak_mb)
+    }
+    made = ", ".join(f"{about[what]:,} {what}" for what in ("articles", "pages", "triples", "questions"))
+    yield _world_result("worlds_disk", people, size / 2**20, "MB", made)
+
+
+def _answering_result(people: int, folder: Path) -> dict[str, Any]:
+    rows = [row for row in read_question_rows(folder) if row["kind"] in _GRAMMAR_KINDS]
+    expressions = [decode_expression(row["expression"]) for row in rows]
+    universe = Universe.load(folder / UNIVERSE_FILE)
+    # Who is whose child and friend is found once for a universe.
+    started = time.perf_counter()
+    found = len(universe.children.values) + len(universe.friends_of.values)
+    listed = time.perf_counter()
+    before = time.process_time()
+    evaluation = ExpressionEvaluator(universe)
+    for expression in expressions:
+        evaluation.answer(expression)
+    seconds, processor = time.perf_counter() - listed, time.process_time() - before
+    lists = f"before it lists of {found:,} children and friends {listed - started:.2f} s"
+    note = f"{len(expressions)} questions, processor {processor * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
+    return _world_result("worlds_answering", people, seconds * 1000, "ms", note)
+
+
+def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, Any]:
+    """The published generator at that size, or why it was not measured."""
+    told = {"name": "worlds_published", "size": f"{people:,} people", "unit": "s", "peer": PUBLISHED_PACKAGE}
+    if importlib.util.find_spec(PUBLISHED_PACKAGE) is None:
+        return told | {"value": None, "note": f"not measured: {PUBLISHED_PACKAGE} is not installed"}
+    options = {
+        "num-family-trees": people // 25,
+        "max-family-tree-size": 25,
+        "question-depth": GRAMMAR_DEPTH,
+        "num-questions-per-type": QUESTIONS_PER_TEMPLATE,
+        "seed": WORLD_SEED,
+        "output-dir": home / f"published-{people}",
+    }
+    words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
+    run = _run_command([sys.executable, "-m", PUBLISHED_PACKAGE, *words], home)
+    ratio = round(run.processor / ours.processor, 1)
+    return told | {
+        "value": round(ours.seconds, 2),
+        "peer_value": round(run.seconds, 2),
+        "ratio": ratio,
+        "note": f"processor seconds {ours.processor:.1f} and {run.processor:.1f}, of which the ratio is",
+    }
+
+
+def _growth_result(whole: dict[int, float]) -> dict[str, Any]:
+    """The slope of the time over the number of people, both as logarithms, from the middle size to the largest."""
+    (few, least), *_, (many, most) = sorted(whole.items())[len(whole) // 2 :]
+    exponent = math.log(most / least) / math.log(many / few)
+    note = f"time grows with the number of people to the power of this, from {few:,} to {many:,}"
+    return {"name": "worlds_growth", "size": f"{many:,} people", "value": round(exponent, 2), "unit": "", "note": note}
+
+
+def _world_result(name: str, people: int, value: float, unit: str, note: str) -> dict[str, Any]:
+    return {"name": name, "size": f"{people:,} people", "value": round(value, 2), "unit": unit, "note": note}
+
+
+def _run_command(command: Sequence[str], home: Path) -> CommandRun:
+    """Run the command and watch the memory of its processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    held = [0.0]
+    with (home / "out").open("w+") as out, (home / "err").open("w+") as err:
+        process = subprocess.Popen(command, env=server_environment(home), stdout=out, stderr=err)  # noqa: S603 - as named above
+        watch = Thread(target=_watch_memory, args=(process, held), daemon=True)
+        watch.start()
+        status = process.wait()
+        watch.join()
+        seconds = time.perf_counter() - started
+        out.seek(0)
+        err.seek(0)
+        told, said = out.read(), err.read()
+    if status:
+        raise RuntimeError(f"{' '.join(command)} ended with status {status}: {said[-500:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return CommandRun(seconds, processor, max(held), told, said)
+
+
+def _watch_memory(process: "subprocess.Popen[bytes]", held: list[float]) -> None:
+    while process.poll() is None:
+        held.append(_tree_memory(process.pid))
+        time.sleep(_POLL_SECONDS)
+
+
+def _tree_memory(root: int) -> float:
+    """The memory of a process and all below it in MB, pages that they share counted for each."""
+    parents: dict[int, int] = {}
+    pages: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            except OSError:
+                # It has ended meanwhile.
+                continue
+            parents[int(folder.name)], pages[int(folder.name)] = int(fields[1]), int(fields[21])
+    return sum(pages[one] for one in pages if _is_descendant(one, root, parents)) * _PAGE_BYTES / 2**20
+
+
+def _is_descendant(one: int, root: int, parents: dict[int, int]) -> bool:
+    while one != root and one in parents:
+        one = parents[one]
+    return one == root

@@ -1,0 +1,100 @@
+"""Nouns as JSON values and back, exactly."""
+
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime
+from functools import cache
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from db.bulk_insert import field_values
+from db.models import Base
+from db.types import UnstorableValue, check_storable_text
+
+ModelType = TypeVar("ModelType", bound=Base)
+
+# What an integer column holds in every database.
+MAX_INTEGER = 2**31 - 1
+
+
+class InvalidRecord(ValueError):
+    """The values make no noun: a field is unknown, missing or of another kind."""
+
+
+def to_json_fields(noun: Base) -> dict[str, Any]:
+    """The noun's fields as JSON values."""
+    return {name: _to_json_value(value) for name, value in field_values(noun).items()}
+
+
+def _to_json_value(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def from_json_fields(kind: type[ModelType], plain: Any) -> ModelType:
+    """The noun of these fields; BrokenNoun names the one that is wrong."""
+    name = kind.__name__.lower()
+    if not isinstance(plain, dict):
+        raise InvalidRecord(f"the {name} is no JSON object")
+    known = field_types(kind)
+    if unknown := sorted(plain.keys() - known.keys()):
+        raise InvalidRecord(f"the {name} has an unknown field {unknown[0]!r}")
+    if missing := sorted((_required_fields(kind) | ({"id"} & known.keys())) - plain.keys()):
+        raise InvalidRecord(f"the {name} has no {missing[0]!r}")
+    return kind(**{field: _parse_value(f"the {name}'s {field}", known[field], value) for field, value in plain.items()})
+
+
+@cache
+def field_types(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
+    """The Python types that each field may have."""
+    hints = get_type_hints(kind)
+    found = {}
+    for field in fields(kind):
+        (inner,) = get_args(hints[field.name])
+        found[field.name] = get_args(inner) if isinstance(inner, UnionType) else (inner,)
+    return found
+
+
+@cache
+def _required_fields(kind: type[Base]) -> frozenset[str]:
+    return frozenset(f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
+
+
+def _parse_value(place: str, allowed: tuple[Any, ...], value: Any) -> Any:
+    try:
+        made = _convert_value(allowed, value)
+    except UnstorableValue as refused:
+        raise InvalidRecord(f"{place}: {refused}") from refused
+    except (ValueError, OverflowError) as wrong:
+        raise InvalidRecord(f"{place} is {str(value)[:60]!r}, which cannot be stored as one ({wrong})") from wrong
+    if type(made) not in [get_origin(each) or each for each in allowed]:
+        wanted = " or ".join("null" if each is NoneType else getattr(each, "__name__", str(each)) for each in allowed)
+        raise InvalidRecord(f"{place} is of the kind {type(value).__name__}, not {wanted}")
+    if isinstance(made, list):
+        (item,) = get_args(allowed[0])
+        if not all(isinstance(each, get_origin(item) or item) for each in made):
+            raise InvalidRecord(f"{place} holds something else than it should")
+    return made
+
+
+def _convert_value(allowed: tuple[Any, ...], value: Any) -> Any:
+    """The value as the kind that JSON does not have; what no column holds is a ValueError."""
+    if isinstance(value, str) and UUID in allowed:
+        return UUID(value)
+    if isinstance(value, str) and datetime in allowed:
+        # Without a time zone, this raises nothing but gives a moment of the reader's own; so it is refused first.
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError("it names no time zone")
+        return moment.astimezone(UTC)
+    if isinstance(value, str):
+        check_storable_text(value)
+    if type(value) is int and abs(value) > MAX_INTEGER:
+        raise ValueError("it is too large")
+    if type(value) is int and float in allowed:
+        return float(value)
+    if type(value) is float and not isfinite(value):
+        raise ValueError("it is no finite number")
+    return value

@@ -1,0 +1,98 @@
+"""A trace with everything that belongs to it, as it is read, exported and imported."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any
+from uuid import UUID
+
+from db.models import GENERATED_REASONER, TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
+
+USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
+"""What is counted of the calls of a language model, in a step's usage."""
+
+
+@dataclass(slots=True)
+class TraceRecord:
+    """One trace with its question and project; `steps` stand in order, `removed` ones were undone."""
+
+    project: Project
+    question: Question
+    trace: Trace
+    steps: list[Step]
+    removed: list[Step] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    judgements: list[Judgement] = field(default_factory=list)
+    run: Run | None = None
+    people: dict[UUID, str] = field(default_factory=dict)
+    """The names of the author, the editors and the judges."""
+
+    @property
+    def author(self) -> str | None:
+        """The name of the person who recorded it; None for a run."""
+        return self.people.get(self.trace.author_id) if self.trace.author_id else None
+
+    @property
+    def maker(self) -> str:
+        """Who or what made it, as a reader is told."""
+        if self.trace.reasoner == GENERATED_REASONER:
+            return "generated from the world's facts, every step really run"
+        return f"by {self.author or self.trace.reasoner}"
+
+    def faults(self) -> Iterator[str]:
+        """What does not fit together in a record from elsewhere, a clause each."""
+        every = [*self.steps, *self.removed]
+        yield from self._wrong_values(every)
+        if self.question.project_id != self.project.id or self.trace.question_id != self.question.id:
+            yield "the trace, its question and its project do not belong together"
+        parts: list[Step | Edit | Judgement] = [*every, *self.edits, *self.judgements]
+        if any(part.trace_id != self.trace.id for part in parts):
+            yield "a step, edit or judgement belongs to another trace"
+        keys = {step.id for step in every}
+        pointed = {s.parent_id for s in every} | {e.step_id for e in self.edits}
+        if len(keys) != len(every) or not pointed - {None} <= keys:
+            yield "two steps have one key, or a step that is named is not there"
+        if [step.position for step in self.steps] != list(range(1, len(self.steps) + 1)):
+            yield "the steps are not numbered 1, 2, 3 ..."
+        if self.trace.run_id != (self.run.id if self.run else None):
+            yield "the trace names another run than the one that comes with it"
+        named = {self.trace.author_id, *(e.editor_id for e in self.edits), *(j.judge_id for j in self.judgements)}
+        if not named - {None} <= self.people.keys():
+            yield "a person has no name"
+
+    def _wrong_values(self, every: list[Step]) -> Iterator[str]:
+        if self.trace.status not in TRACE_STATUSES:
+            yield f"the status {self.trace.status!r} is none of {', '.join(TRACE_STATUSES)}"
+        if any(step.rating is not None and not 1 <= step.rating <= 5 for step in every):
+            yield "a rating is not between 1 and 5"
+        if not all(_is_valid_origin(origin) for step in every for origin in step.origins.values()):
+            yield "an argument's origin has none of the forms that there are"
+        if not all(_is_valid_usage(step.usage) for step in every):
+            yield "what a step's model calls took has not the form that it should have"
+        if any(step.removed_at is not None for step in self.steps) or any(s.removed_at is None for s in self.removed):
+            yield "a removed step stands among the others, or the other way round"
+
+
+def _is_valid_usage(usage: dict[str, Any]) -> bool:
+    """Whether each part is one of a step's, and everything in it a number or unknown, besides the model's name."""
+    return usage.keys() <= {"thought", "tool"} and all(
+        isinstance(part, dict)
+        and isinstance(part.get("model", ""), str)
+        and all(type(part.get(name)) in (int, float, NoneType) for name in USAGE_FIELDS)
+        for part in usage.values()
+    )
+
+
+def _is_valid_origin(origin: Any) -> bool:
+    """Whether it has one of the forms of reasoners/origins.py, so that a page can describe it."""
+    match origin:
+        case {"from": "typed"}:
+            return True
+        case {"from": "question", "start": int(), "end": int()}:
+            return True
+        case {"from": "step", "step": int(), "pointer": str()}:
+            return all(isinstance(origin.get(name, 0), int) for name in ("start", "end"))
+        case {"from": "parts", "parts": list(parts)}:
+            return all(isinstance(part, dict) and _is_valid_origin(part.get("origin")) for part in parts)
+        case _:
+            return False

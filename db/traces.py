@@ -1,0 +1,203 @@
+"""Opening traces: one with everything, or many one after the other.
+
+The version of a trace: who may change it, and what a person is told when somebody else did meanwhile.
+Going on from an earlier trace: a copy up to a step, which knows where it came from.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import flag_modified
+
+from db.assignments import reserve_question
+from db.database import Conflict, RowNotFound
+from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.trace_record import TraceRecord
+
+
+def lock_trace(session: Session, trace_id: UUID) -> Trace:
+    """The trace, locked until the transaction ends."""
+    trace = session.get(Trace, trace_id, with_for_update=True)
+    if trace is None:
+        raise RowNotFound(f"there is no trace {trace_id} here; it may be in another database")
+    return trace
+
+
+def lock_step(session: Session, step_id: UUID) -> tuple[Step, Trace]:
+    """The step and its trace, locked: the lock is always the trace's, so that no two wait for each other in a ring."""
+    trace_id = session.scalar(select(Step.trace_id).where(Step.id == step_id))
+    if trace_id is None:
+        raise RowNotFound(f"there is no step {step_id} here; look at the newer state")
+    trace = lock_trace(session, trace_id)
+    return session.get_one(Step, step_id, populate_existing=True), trace
+
+
+def lock_draft(session: Session, trace_id: UUID, seen: int, by: UUID | None = None) -> Trace:
+    """The trace if it is a draft of the version that was seen, and the person's own where one is named."""
+    trace = lock_trace(session, trace_id)
+    if trace.status != "draft":
+        raise Conflict(
+            f"this trace is {trace.status} since {_describe_last_change(session, trace)} and cannot be changed any more; what "
+            "you typed is still here, fork the trace to go on from it"
+        )
+    if by is not None and trace.author_id != by:
+        author = session.get(User, trace.author_id) if trace.author_id else None
+        raise Conflict(f"this trace is {author.name if author else 'a model'}'s; fork it to go on from it")
+    if trace.version != seen:
+        raise Conflict(
+            f"this trace was changed in another tab ({_describe_last_change(session, trace)}); nothing was overwritten and what "
+            "you typed is still here. Look at the newer state, then do it again"
+        )
+    return trace
+
+
+def increment_version(trace: Trace) -> None:
+    """Count a change of the trace's steps as a change of the trace."""
+    flag_modified(trace, "status")
+
+
+def record_edit(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:
+    """Keep what a change of the step replaced."""
+    session.add(Edit(trace_id=step.trace_id, step_id=step.id, action=action, before=before, editor_id=by))
+
+
+def _describe_last_change(session: Session, trace: Trace) -> str:
+    """What happened to the trace last, and when, in a few words."""
+    happened = [(trace.started_at, "started")]
+    for step in session.scalars(select(Step).where(Step.trace_id == trace.id)):
+        happened.append((step.started_at, f"step {step.position} was written"))
+        if step.finished_at is not None:
+            happened.append((step.finished_at, f"step {step.position} was completed"))
+    for edit, position in session.execute(
+        select(Edit, Step.position).outerjoin(Step, Step.id == Edit.step_id).where(Edit.trace_id == trace.id)
+    ):
+        happened.append((edit.at, f"{edit.action} of step {position}" if position else f"its {edit.action} changed"))
+    at, what = max(happened)
+    return f"{what} at {at:%H:%M:%S} UTC"
+
+
+COPIED_FIELDS = (
+    "position",
+    "thought",
+    "tool",
+    "arguments",
+    "origins",
+    "observation",
+    "data",
+    "error",
+    "rating",
+    "latency",
+    "usage",
+    "started_at",
+    "finished_at",
+    "wall_seconds",
+    "active_seconds",
+)
+
+
+def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID | None) -> Trace:
+    """A new draft of the author's (of nobody's for a run) with copies of steps 1 to `position` (0 for none)."""
+    parent = session.get(Trace, trace_id)
+    if parent is None:
+        raise RowNotFound(f"there is no trace {trace_id} to fork")
+    steps = session.scalars(
+        select(Step)
+        .where(Step.trace_id == trace_id, Step.removed_at.is_(None), Step.position <= position)
+        .order_by(Step.position)
+    ).all()
+    if len(steps) != position:
+        raise RowNotFound(f"the trace has no step {position} to fork from; look at the newer state")
+    if author_id is not None:
+        reserve_question(session, parent.question_id, author_id)
+    child = Trace(question_id=parent.question_id, author_id=author_id, parent_id=parent.id, parent_position=position)
+    session.add(child)
+    session.flush()
+    copies: dict[UUID, UUID] = {}
+    for step in steps:
+        copy = Step(trace_id=child.id, **{name: getattr(step, name) for name in COPIED_FIELDS})
+        copy.parent_id = copies.get(step.parent_id) if step.parent_id else None
+        copies[step.id] = copy.id
+        session.add(copy)
+        session.flush()
+    return child
+
+
+def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
+    """The trace with its question, project, steps, edits, judgements and the names of people."""
+    row = session.execute(
+        select(Trace, Question, Project)
+        .join(Question, Question.id == Trace.question_id)
+        .join(Project, Project.id == Question.project_id)
+        .where(Trace.id == trace_id)
+    ).first()
+    if row is None:
+        raise RowNotFound(f"there is no trace {trace_id}; go back to the queue")
+    trace, question, project = row
+    every = session.scalars(
+        select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.started_at, Step.id)
+    ).all()
+    edits = list(session.scalars(select(Edit).where(Edit.trace_id == trace_id).order_by(Edit.at, Edit.id)))
+    judgements = list(
+        session.scalars(
+            select(Judgement).where(Judgement.trace_id == trace_id).order_by(Judgement.created_at, Judgement.id)
+        )
+    )
+    ids = {trace.author_id, *(edit.editor_id for edit in edits), *(judgement.judge_id for judgement in judgements)} - {
+        None
+    }
+    people = dict(session.execute(select(User.id, User.name).where(User.id.in_(ids))).all()) if ids else {}
+    return TraceRecord(
+        project=project,
+        question=question,
+        trace=trace,
+        steps=[step for step in every if step.removed_at is None],
+        removed=[step for step in every if step.removed_at is not None],
+        edits=edits,
+        judgements=judgements,
+        run=session.get(Run, trace.run_id) if trace.run_id else None,
+        people=people,
+    )
+
+
+def iterate_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
+    """Every trace of that status and project, the oldest first, one in memory at a time."""
+    wanted = _apply_filters(select(Trace.id), status, project)
+    yield from load_traces(session, session.scalars(wanted.order_by(Trace.started_at, Trace.id)).all())
+
+
+def load_traces(session: Session, ids: Iterable[UUID]) -> Iterator[TraceRecord]:
+    """These traces in this order, one in memory at a time."""
+    for trace_id in ids:
+        yield load_trace(session, trace_id)
+        session.expunge_all()
+
+
+class TraceSummary(NamedTuple):
+    """A trace in a few words."""
+
+    id: UUID
+    status: str
+    started_at: datetime
+    project: str
+    question: str
+    final_answer: str | None
+
+
+def list_trace_summaries(
+    session: Session, *, status: str | None = None, project: str | None = None, limit: int = 50
+) -> list[TraceSummary]:
+    """The latest traces of that status and project."""
+    told = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
+    wanted = _apply_filters(told, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
+    return [TraceSummary(*row) for row in session.execute(wanted)]
+
+
+def _apply_filters(wanted: Any, status: str | None, project: str | None) -> Any:
+    wanted = wanted.join(Question, Question.id == Trace.question_id).join(Project, Project.id == Question.project_id)
+    if status is not None:
+        wanted = wanted.where(Trace.status == status)
+    return wanted.where(Project.name == project) if project is not None else wanted

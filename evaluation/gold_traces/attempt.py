@@ -1,0 +1,190 @@
+"""A trace in the making: tools are really run, and each call becomes a step with the origins of its arguments.
+
+What leads to what by one relation of the gold reasoning, as a universe tells it.
+What is thought before each call of a tool, in plain words made from the gold reasoning.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from db.models import Step, utc_now
+from fiction.questions import wording
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.reasoning import DIRECT_REASONING, FILTER, RELATE, ReasoningNode
+from fiction.questions.things import ThingCatalog
+from fiction.questions.wording import FACT_LABELS
+from fiction.universe.relations import find_related, get_relation
+from fiction.universe.universe import Universe
+from reasoners.provenance import collect_known_values, trace_argument_origins
+from tools.registry import get_tool as tool_named
+from tools.tool import ToolContext
+
+ValuePairs = set[tuple[int, int]]
+"""(head, value) as rows or numbers of the universe."""
+PLACE_RELATIONS = ("region", "country")
+
+
+def relation_pairs(universe: Universe, name: str, heads: Iterable[int]) -> ValuePairs:
+    """Every head with every value that a relation, a fact of a person or a place of a town leads to."""
+    return {(head, value) for head in heads for value in _relation_values(universe, name, head)}
+
+
+def _relation_values(universe: Universe, name: str, head: int) -> list[int]:
+    if name in FACT_VALUE_KINDS:
+        value = int(getattr(universe, name)[head])
+        return [value] if value >= 0 else []
+    if name in PLACE_RELATIONS:
+        region = int(universe.places.region[head])
+        return [region if name == "region" else int(universe.places.country[region])]
+    found: list[int] = find_related(universe, get_relation(name), np.array([head], np.int32)).tolist()
+    return found
+
+
+def people_with_fact(universe: Universe, fact: str, value: int) -> set[int]:
+    """Everybody whose fact is the value, as the universe tells it."""
+    return set(universe.people_with(fact, value).tolist())
+
+
+_MAX_NAMED = 3
+_PLURALS = {
+    "person": "people",
+    "town": "towns",
+    "region": "regions",
+    "country": "countries",
+    "job": "occupations",
+    "hobby": "hobbies",
+    "day": "days",
+    "number": "numbers",
+    "truth": "answers",
+}
+
+
+def name_values(things: ThingCatalog, kind: str, values: Sequence[int]) -> str:
+    """The values by name, or how many there are."""
+    if not values:
+        return f"no {_PLURALS[kind]}"
+    if len(values) > _MAX_NAMED:
+        return f"these {len(values)} {_PLURALS[kind]}"
+    texts = [things.said(kind, value) for value in values]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def node_question(things: ThingCatalog, leaf: ReasoningNode) -> str:
+    """The question of an operation with the answers that it takes."""
+    each = "each of " if leaf.operator == RELATE and len(leaf.heads[0].values) > 1 else ""
+    return "".join(part if isinstance(part, str) else each + _name_answers(things, part) for part in leaf.question)
+
+
+def question_about(things: ThingCatalog, leaf: ReasoningNode, head: int) -> str:
+    """The question of an operation about one of the things that it starts from."""
+    name = things.said(leaf.heads[0].kind, head)
+    if leaf.operator == FILTER:
+        return wording.FACT_QUESTIONS[leaf.relation].format(name)
+    return "".join(part if isinstance(part, str) else name for part in leaf.question)
+
+
+def relation_word(leaf: ReasoningNode) -> str:
+    """What an operation looks up of the things that it starts from, in a word: child, date of birth."""
+    return FACT_LABELS[leaf.relation] if leaf.relation in FACT_LABELS else str(leaf.arguments[1])
+
+
+def describe_finding(things: ThingCatalog, leaf: ReasoningNode) -> str:
+    """What an operation has come to."""
+    return f"{node_question(things, leaf)} {_capitalize(name_values(things, leaf.kind, leaf.values.tolist()))}."
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _name_answers(things: ThingCatalog, node: ReasoningNode) -> str:
+    return name_values(things, node.kind, node.values.tolist())
+
+
+def final_thought(things: ThingCatalog, leaf: ReasoningNode, answer: str) -> str:
+    """What is thought when the answer is known."""
+    if leaf.operator == DIRECT_REASONING:
+        return f"{node_question(things, leaf)} {_capitalize(answer)}."
+    return f"So the answer is: {answer}."
+
+
+MAX_STEPS = 100
+
+
+class GoldTraceError(Exception):
+    """The trace cannot be led to its end; the message says why."""
+
+
+class GoldAttempt:
+    """The steps of one trace, and what has been seen in them."""
+
+    def __init__(self, trace_id: UUID, question: str, context: ToolContext) -> None:
+        self.steps: list[Step] = []
+        self._trace_id, self._question, self._context = trace_id, question, context
+        self._seen: set[str] = set()
+        self._texts: list[str] = [question]
+        self._notes: list[str] = []
+
+    def act(self, thought: str, tool: str, **arguments: str | list[str]) -> dict[str, Any]:
+        """What the tool observes; Stuck when it fails or the trace would be too long."""
+        if len(self.steps) == MAX_STEPS:
+            raise GoldTraceError(f"it would take more than {MAX_STEPS} steps")
+        data = {step.position: step.data for step in self.steps}
+        began = utc_now()
+        outcome = tool_named(tool).call(self._context, arguments)
+        found = outcome.observation
+        step = Step(
+            trace_id=self._trace_id,
+            position=len(self.steps) + 1,
+            thought=self.thought(thought),
+            tool=tool,
+            arguments=arguments,
+            origins=trace_argument_origins(arguments, self._question, data),
+            observation=found.text if found else None,
+            data=found.data if found else None,
+            error=outcome.error,
+            latency=outcome.seconds,
+            started_at=began,
+            finished_at=utc_now(),
+        )
+        self.steps.append(step)
+        if found is None:
+            raise GoldTraceError(f"{tool} failed in step {step.position}: {outcome.error}")
+        self._remember(found.data)
+        return found.data
+
+    def note(self, finding: str) -> None:
+        """What the steps so far have come to, with which the next thought begins."""
+        self._notes.append(finding)
+
+    def thought(self, text: str) -> str:
+        """The next thought: what was noted since the last one, then the text."""
+        notes, self._notes = self._notes, []
+        return " ".join((*dict.fromkeys(notes), text))
+
+    def peek(self, tool: str, **arguments: str | list[str]) -> dict[str, Any] | None:
+        """What the tool would observe, without a step; None when it fails."""
+        found = tool_named(tool).call(self._context, arguments).observation
+        return found.data if found else None
+
+    def knows(self, value: str) -> bool:
+        """Whether that title, id or label is a value of an observation."""
+        return value in self._seen
+
+    def reads(self, text: str) -> bool:
+        """Whether that name stands in the question or in something that was observed."""
+        return text in self._seen or any(text in each for each in self._texts)
+
+    def _remember(self, data: Mapping[str, Any]) -> None:
+        self._seen.update(known.text for known in collect_known_values({0: data}))
+        self._texts += iterate_sentences(data)
+
+
+def iterate_sentences(data: Mapping[str, Any]) -> Iterator[str]:
+    """Every sentence of an observation: of what was read, or of the snippets of what was found."""
+    yield from data.get("sentences", ())
+    for hit in (*data.get("hits", ()), *data.get("pages", ())):
+        yield hit["snippet"]

@@ -1,0 +1,177 @@
+"""Looking an operation up in the articles: the article of each thing that it starts from is read.
+
+Whether sentences that were observed state a fact, by the ways in which articles and web pages state it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from evaluation.gold_traces import attempt
+from evaluation.gold_traces.attempt import (
+    PLACE_RELATIONS,
+    GoldAttempt,
+    GoldTraceError,
+    ValuePairs,
+    people_with_fact,
+    relation_pairs,
+)
+from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
+from fiction.generator.phrasings import ProseStyle, load_web_phrasings
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.names import format_english_date
+from fiction.questions.reasoning import ReasoningNode
+from fiction.questions.things import ThingCatalog
+from fiction.universe.universe import Universe
+
+SENTENCE_KINDS = {
+    "parent": ("father", "mother"),
+    "child": ("daughter", "son"),
+    "sibling": ("sister", "brother"),
+    "spouse": ("wife", "husband"),
+}
+"""The kinds of sentences that state a relation; any other one states its own."""
+_CHILD_KINDS = ("child", "daughter", "son")
+
+
+class ArticleFactReader:
+    """Reads facts in articles."""
+
+    def __init__(self, things: ThingCatalog, manner: ProseStyle) -> None:
+        self._things, self._manner = things, manner
+
+    def stated(self, relation: str, head: int, wanted: Iterable[int], sentences: Iterable[str]) -> set[int]:
+        """Those of the values that the sentences of the head's article state."""
+        universe = self._things.universe
+        subjects = {universe.names[head], universe.titles[head]}
+        found = {name for said in sentences for subject in subjects for name in self._inner(relation, subject, said)}
+        kind = FACT_VALUE_KINDS.get(relation, "person")
+        return {value for value in wanted if self._said(kind, value) in found}
+
+    def _said(self, kind: str, value: int) -> str:
+        return self._things.answer(kind, value) if self._manner.days == "digits" else self._things.said(kind, value)
+
+    def _inner(self, relation: str, subject: str, sentence: str) -> Iterator[str]:
+        """The values that a sentence lists if it states the relation of the subject."""
+        for kind in SENTENCE_KINDS.get(relation, (relation,)):
+            for phrasing in self._manner.phrasings[kind].formats:
+                before, _, after = phrasing.format(subject, "\x00").partition("\x00")
+                if sentence.startswith(before) and sentence.endswith(after):
+                    inner = sentence[len(before) : len(sentence) - len(after)]
+                    first, _, last = inner.rpartition(self._manner.last)
+                    yield from (inner, last, *first.split(", "))
+
+
+class WebPageFactReader:
+    """Reads facts on web pages."""
+
+    def __init__(self, things: ThingCatalog) -> None:
+        self._things = things
+
+    def stated(self, relation: str, wanted: ValuePairs, sentences: Iterable[str]) -> ValuePairs:
+        """Those of the pairs that the sentences state."""
+        said = set(sentences)
+        return {pair for pair in wanted if not said.isdisjoint(self._ways(relation, *pair))}
+
+    def _ways(self, relation: str, head: int, value: int) -> Iterator[str]:
+        kind = FACT_VALUE_KINDS.get(relation, "person")
+        if relation in ("spouse", "wife", "husband", "friend"):
+            told = "friend" if relation == "friend" else "spouse"
+            for one, other in ((head, value), (value, head)):
+                yield from self._formatted(told, one, self._person(other))
+        elif relation in ("parent", "father", "mother", *_CHILD_KINDS):
+            child, parent = (value, head) if relation in _CHILD_KINDS else (head, value)
+            told = "mother" if self._things.universe.female[parent] else "father"
+            yield from self._formatted(told, child, self._person(parent))
+        elif kind != "person":
+            # Pages write days in words also where articles write digits.
+            said = format_english_date(value) if kind == "day" else self._things.said(kind, value)
+            yield from self._formatted(relation, head, said)
+
+    def _formatted(self, kind: str, person: int, value: str) -> Iterator[str]:
+        for then in (False, True):
+            for phrasing in (
+                load_web_phrasings(then=then)[kind].formats if kind in load_web_phrasings(then=then) else ()
+            ):
+                yield phrasing.format(self._person(person), value)
+
+    def _person(self, row: int) -> str:
+        universe = self._things.universe
+        return f"{'Ms' if universe.female[row] else 'Mr'} {universe.titles[row]}"
+
+
+class TextLookup:
+    """Searches and reads the articles in one attempt; `told` is what they tell."""
+
+    def __init__(self, attempt: GoldAttempt, things: ThingCatalog, told: Universe, manner: ProseStyle) -> None:
+        self._attempt, self._things, self._told = attempt, things, told
+        self._articles = ArticleFactReader(things, manner)
+
+    def find(self, kind: str, number: int) -> str:
+        """The title of the article about a thing, searched by name unless it has been seen."""
+        title = self._things.said(kind, number)
+        if not self._attempt.reads(title):
+            # Only namesakes have a title that is not their name.
+            self._search(f"Several people have that name; I need the article about {title}.", title.partition(" (")[0])
+            if not self._attempt.knows(title):
+                raise GoldTraceError(f"wikisearch does not find the article {title!r} by its name")
+        return title
+
+    def start(self, kind: str, number: int) -> None:
+        """Search for something that the question names."""
+        title = self._things.said(kind, number)
+        if not self._attempt.knows(title):
+            self._search(f"The question starts from {title}; I look for the article first.", title)
+
+    def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
+        """What the articles of the heads tell."""
+        found = set()
+        for head in heads:
+            title = self.find(leaf.heads[0].kind, head)
+            question = attempt.question_about(self._things, leaf, head)
+            read = self._attempt.act(f"{question} The article may tell.", "read", title=title, question=question)
+            wanted = [value for _, value in relation_pairs(self._told, leaf.relation, [head])]
+            found |= {(head, value) for value in self._stated(leaf, head, wanted, read["sentences"])}
+        return found
+
+    def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
+        """Everybody whose article tells that the fact is the value, as far as a search finds them."""
+        said = self._things.said(FACT_VALUE_KINDS[leaf.relation], value)
+        question = attempt.node_question(self._things, leaf)
+        wanted = people_with_fact(self._told, leaf.relation, value)
+        found: set[int] = set()
+        queries = (said, question, *(f"{word} {said}" for word in PROPERTY_LABELS[PROPERTY_IDS[leaf.relation]]))
+        for query in queries:
+            seen = self._attempt.peek("wikisearch", query=query)
+            if self._fitting(seen, wanted - found) or query == queries[-1]:
+                hits = self._search(f"{question} I search the articles.", query)
+                found |= {
+                    row for row, hit in self._fitting({"hits": hits}, wanted) if self._tells(leaf, row, value, hit)
+                }
+            if found == wanted:
+                break
+        return found
+
+    def _fitting(self, seen: dict[str, Any] | None, wanted: set[int]) -> list[tuple[int, dict[str, str]]]:
+        """The people among the hits who are looked for."""
+        hits = [(self._things.items.place(hit["entity"]), hit) for hit in (seen or {"hits": []})["hits"]]
+        return [(row, hit) for (kind, row), hit in hits if kind == "person" and row in wanted]
+
+    def _tells(self, leaf: ReasoningNode, row: int, value: int, hit: dict[str, str]) -> bool:
+        """Whether the snippet of a hit tells the fact, or else the article."""
+        if self._stated(leaf, row, [value], [hit["snippet"]]):
+            return True
+        question = attempt.question_about(self._things, leaf, value)
+        thought = f"The snippet does not tell it; the article {hit['title']} may."
+        read = self._attempt.act(thought, "read", title=hit["title"], question=question)
+        return bool(self._stated(leaf, row, [value], read["sentences"]))
+
+    def _search(self, thought: str, query: str) -> list[dict[str, str]]:
+        hits: list[dict[str, str]] = self._attempt.act(thought, "wikisearch", query=query)["hits"]
+        return hits
+
+    def _stated(self, leaf: ReasoningNode, head: int, wanted: Iterable[int], sentences: Iterable[str]) -> set[int]:
+        if leaf.relation in PLACE_RELATIONS:
+            said = list(sentences)
+            names = {value: self._things.said(leaf.kind, value) for value in wanted}
+            return {value for value, name in names.items() if any(f" in {name}." in each for each in said)}
+        return self._articles.stated(leaf.relation, head, wanted, sentences)

@@ -1,0 +1,72 @@
+"""What would be chosen for the questions of a project: counted once for each way to choose, kept beside the library."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from db.database import RowNotFound
+from db.libraries import find_version
+from db.projects import count_questions, find_project, list_question_texts
+from evaluation.report_cache import Report, load_report, save_report
+from fewshot_library.selection import SelectionConfig
+from fewshot_library.usage import count_selections
+from runs.services import database, open_library, settings
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRequest:
+    """Which usage is meant."""
+
+    library: str
+    """NAME or NAME:NUMBER."""
+    project: str
+    wish: SelectionConfig
+    leave_out_itself: bool
+
+
+def load_usage(asked: UsageRequest) -> Report | None:
+    """The report, if it was made before and the project has had no new question since."""
+    return load_report(_usage_path(asked))
+
+
+def compute_usage(asked: UsageRequest, done: Callable[[int, int], None]) -> Report:
+    """Choose for every question of the project, and keep the report; `done` hears how many of how many are done."""
+    file = _usage_path(asked)
+    found, opened = open_library(asked.library)
+    with database().read() as session:
+        texts = list_question_texts(session, _project_id(session, asked.project))
+    counted = count_selections(
+        opened,
+        texts,
+        asked.wish,
+        leave_out_itself=asked.leave_out_itself,
+        done=lambda number: done(number, len(texts)),
+    )
+    named = {"library": found.name, "number": found.number, "project": asked.project}
+    ways = {name: getattr(asked.wish, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")}
+    told = counted.value(opened.demonstrations)
+    report = {**named, **ways, "leave_out_itself": asked.leave_out_itself, **told}
+    save_report(file, report)
+    return report
+
+
+def _project_id(session: Any, name: str) -> Any:
+    project = find_project(session, name)
+    if project is None:
+        raise RowNotFound(f"there is no project {name!r}; `showhow questions import` makes one")
+    return project.id
+
+
+def _usage_path(asked: UsageRequest) -> Path:
+    """Where the report is kept: another place for every version, way to choose, encoder and number of questions."""
+    with database().read() as session:
+        found = find_version(session, asked.library)
+        project = _project_id(session, asked.project)
+        questions = count_questions(session, project)
+    way = asdict(asked.wish) | {"left_out": sorted(asked.wish.left_out)}
+    key = [str(found.id), str(project), questions, settings().encoder, asked.leave_out_itself, way]
+    told = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return settings().home / "libraries" / found.name / f"{found.number}-usage" / f"{told[:24]}.json"

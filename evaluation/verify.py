@@ -1,0 +1,293 @@
+"""A reasoner over a project's questions with gold answers: in parallel, bounded in cost, resumed after any end.
+
+Each question has one trace in the verification's run. Steps are on disk before their tools run, replies of a model as
+they come, so that a process that is killed loses no question, runs none twice and pays for no reply again that it had.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+from uuid import UUID
+
+from filelock import FileLock, Timeout
+
+from db import runs, verifications
+from db.database import Conflict, RowNotFound
+from db.models import Library, Question, Run, Trace
+from db.projects import find_project
+from db.verifications import VERIFICATION_NAME, VerificationOutcome
+from evaluation.metrics import score_against_gold
+from llm.client import MAX_ATTEMPTS
+from llm.errors import ChatAuthenticationError, ChatError, ChatModelNotFound, ChatRateLimited, ChatUnreachable
+from llm.reply_cache import ReplyCache
+from llm.types import ChatModel, ChatReply, ChatRequest
+from runs.budget import RunLimits
+from runs.preparation import RunConfig, prepare_task
+from runs.recorders import StoreRecorder
+from runs.runner import RunControl, RunStopped
+from runs.runner import run_reasoner as drive
+from runs.services import chat, database, settings
+
+RESUMABLE_ENDINGS = (None, "stopped")
+"""Endings of traces that are not over: those that a process left behind, and those that were stopped."""
+FATAL_MODEL_ERRORS = (ChatAuthenticationError, ChatModelNotFound)
+"""What no other question would fare better with."""
+RETRYABLE_ENDINGS = ("failed", "limit")
+"""Endings that may be others at the next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPlan:
+    """What is to be verified, and within which bounds."""
+
+    project: str
+    way: RunConfig
+    most: int | None = None
+    """How many questions, spread over all of them; None for all."""
+    limits: RunLimits = field(default_factory=RunLimits)
+    """Of each question."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As the run's configuration keeps it."""
+        return {**self.way.to_json(), "most": self.most, "limits": self.limits.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOptions:
+    """How it is gone about; another one each time."""
+
+    at_once: int = 2
+    money: float | None = None
+    """US dollars that the verification may have cost in all before nothing more is asked of the model."""
+    retry: bool = False
+    """Whether questions that failed or reached a limit are tried again."""
+
+
+def start_verification(plan: VerificationPlan) -> Run:
+    """The verification of that plan that is not over yet, or a new one over the project's questions."""
+    told = plan.to_json()
+    with database().begin() as session:
+        project = find_project(session, plan.project)
+        if project is None:
+            raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
+        for run in verifications.list_verifications(session, project.id):
+            if run.finished_at is None and told.items() <= run.configuration.items():
+                return run
+        questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.most)
+        if not questions:
+            raise Conflict(f"no question of {plan.project!r} has a gold answer, so that nothing can be verified")
+        configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
+        version = plan.way.version()
+        run = Run(name=VERIFICATION_NAME, reasoner=plan.way.reasoner, world=project.world, configuration=configuration)
+        run.library_id = version.id if version is not None else None
+        return runs.start_run(session, run)
+
+
+def start_repair_verification(run: Run, freeze: Callable[[], Library]) -> Run:
+    """A new verification over the failures of one, with the version that `freeze` makes of their repairs.
+
+    The one that was begun before with these repairs and is not over is gone on with.
+    """
+    with database().read() as session:
+        failed = [str(each.question_id) for each in verifications.list_outcomes(session, run) if each.failed]
+        project_id = UUID(run.configuration["project_id"])
+        for later in verifications.list_verifications(session, project_id):
+            if later.finished_at is None and later.configuration.get("again_of") == str(run.id):
+                return later
+    version = freeze()
+    told = {
+        **run.configuration,
+        "questions": failed,
+        "again_of": str(run.id),
+        "library": f"{version.name}:{version.number}",
+    }
+    later = Run(
+        name=VERIFICATION_NAME, reasoner=run.reasoner, world=run.world, configuration=told, library_id=version.id
+    )
+    with database().begin() as session:
+        return runs.start_run(session, later)
+
+
+def _sample_evenly(questions: list[Question], most: int | None) -> list[Question]:
+    """At most so many, evenly over all of them, so that each kind has its share."""
+    if most is None or len(questions) <= most:
+        return questions
+    return [questions[place * len(questions) // most] for place in range(most)]
+
+
+def run_verification(
+    run_id: UUID, pace: ExecutionOptions, stop: Event, tell: Callable[[int, int], None]
+) -> list[VerificationOutcome]:
+    """Answer the questions that are left, and give what became of all; `tell` hears how many of how many are over.
+
+    Conflict when another process is at work on it. The rest is left for the next time when it is stopped or has cost
+    what it may.
+    """
+    with _hold_run_lock(run_id):
+        with database().read() as session:
+            run = verifications.find_verification(session, run_id)
+        every = len(verifications.verified_question_ids(run))
+        with ReplyCache(_reply_cache_path(run)) as kept, ThreadPoolExecutor(pace.at_once) as pool:
+            work = _VerificationWorker(run, pace, stop, kept)
+            left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
+            begun = [pool.submit(work.answer, question) for question in left]
+            for done in _iterate_completed(begun, stop):
+                done.result()
+                tell(sum(each.over for each in work.outcomes()), every)
+        work.score_the_rest()
+        if work.gone:
+            raise Conflict(f"{work.gone} The same words again go on with the verification.")
+        found = work.outcomes()
+        if all(each.over for each in found):
+            with database().begin() as session:
+                runs.finish_run(session, run_id)
+            _reply_cache_path(run).unlink(missing_ok=True)
+        return found
+
+
+def _iterate_completed(begun: list[Future[None]], stop: Event) -> Iterator[Future[None]]:
+    try:
+        yield from as_completed(begun)
+    finally:
+        # Whatever ends the waiting, those at work are stopped and those that wait are not begun.
+        if any(not each.done() for each in begun):
+            stop.set()
+            for each in begun:
+                each.cancel()
+
+
+@contextmanager
+def _hold_run_lock(run_id: UUID) -> Iterator[None]:
+    folder = settings().home / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    # The system lets go of the lock when the process ends, however it ends.
+    lock = FileLock(folder / f"{run_id}.lock")
+    try:
+        with lock.acquire(timeout=0):
+            yield
+    except Timeout:
+        raise Conflict(
+            "this verification is being worked on by another process; wait for it, or stop that one"
+        ) from None
+
+
+def _reply_cache_path(run: Run) -> Any:
+    return settings().home / "runs" / f"{run.id}.replies"
+
+
+class _GuardedModel:
+    """A model that is asked nothing more where no money is left, or where it is not there for any question."""
+
+    def __init__(self, model: ChatModel, work: "_VerificationWorker") -> None:
+        self._model = model
+        self._work = work
+
+    def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
+        """The model's reply; Stopped where the question is to be gone on with another time."""
+        if self._work.gone or self._work.left() is None:
+            raise RunStopped
+        try:
+            reply = self._model.reply(request, seconds)
+        except ChatError as failed:
+            if self._work.lacks_the_model(failed):
+                raise RunStopped from failed
+            raise
+        self._work.unreached = 0
+        return reply
+
+
+class _VerificationWorker:
+    """One verification at work."""
+
+    def __init__(self, run: Run, pace: ExecutionOptions, stop: Event, kept: ReplyCache) -> None:
+        self._run = run
+        self._pace = pace
+        self._stop = stop
+        self._kept = kept
+        self._model = chat()
+        self.gone: str | None = None
+        """Why the model cannot be asked at all."""
+        self.unreached = 0
+        """Requests one after the other that did not reach it."""
+        self._way = RunConfig.from_json(run.configuration)
+        self._limits = RunLimits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
+        self.open_endings = (*RESUMABLE_ENDINGS, *(RETRYABLE_ENDINGS if pace.retry else ()))
+
+    def outcomes(self) -> list[VerificationOutcome]:
+        """What has become of every question."""
+        with database().read() as session:
+            return verifications.list_outcomes(session, self._run)
+
+    def score_the_rest(self) -> None:
+        """Score the answers of which a process that ended in between had only kept the trace."""
+        for each in self.outcomes():
+            if each.answer is not None and each.score is None and each.trace_id is not None:
+                with database().begin() as session:
+                    verifications.save_score(session, each.trace_id, score_against_gold(each.answer, each.gold))
+
+    def answer(self, question_id: UUID) -> None:
+        """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""
+        limits = self.left()
+        if self._stop.is_set() or limits is None:
+            return
+        trace, question, project = self._open(question_id)
+        task = prepare_task(question, project, self._way).task
+        if self._model is not None:
+            # What is kept costs nothing and is had at any time.
+            watched = self._model.through(lambda model: _GuardedModel(model, self))
+            task = replace(task, context=replace(task.context, chat=self._kept.chat(watched, str(trace.id))))
+        ended = drive(
+            self._way.make(heard=False),
+            task,
+            StoreRecorder(database(), trace),
+            RunControl(limits=limits, stop=self._stop),
+        )
+        if ended.answers is not None:
+            with database().begin() as session:
+                verifications.save_score(
+                    session, trace.id, score_against_gold(ended.answers.final_answer, question.gold_answers)
+                )
+
+    def left(self) -> RunLimits | None:
+        """The limits of the next question, with the money that is left; None when there is none."""
+        if self._pace.money is None:
+            return self._limits
+        left = self._pace.money - self._spent()
+        if left <= 0:
+            return None
+        mine = self._limits.money
+        return replace(self._limits, money=left if mine is None else min(left, mine))
+
+    def lacks_the_model(self, failed: ChatError) -> bool:
+        """Whether the failure is none of the question: then the others are stopped too."""
+        self.unreached += isinstance(failed, ChatUnreachable)
+        if (
+            isinstance(failed, FATAL_MODEL_ERRORS)
+            or self.unreached >= MAX_ATTEMPTS
+            or (isinstance(failed, ChatRateLimited) and not failed.again)
+        ):
+            self.gone = str(failed)
+            self._stop.set()
+        return self.gone is not None
+
+    def _spent(self) -> float:
+        """What it has cost by now: by its traces, or by the replies that there are, some of which no trace has yet."""
+        costs = [each.cost.get("cost") for each in self.outcomes() if each.cost]
+        used, price = self._kept.used, self._model.price if self._model else None
+        replies = price.of(used.input_tokens, used.output_tokens) if price else None
+        known = [float(cost) for cost in costs if cost is not None]
+        if len(known) < len(costs) or (replies is None and used.calls):
+            raise Conflict("no price of the model is known, so that no cost can be bounded; set SHOWHOW_MODEL_PRICE")
+        return max(sum(known), replies or 0.0)
+
+    def _open(self, question_id: UUID) -> tuple[Trace, Question, Any]:
+        with database().begin() as session:
+            trace = verifications.find_run_trace(session, self._run, question_id)
+            if trace is None:
+                trace = runs.start_run_trace(session, self._run, question_id, {})
+            else:
+                trace = runs.reopen_run_trace(session, trace.id)
+            return trace, *verifications.load_question(session, question_id)

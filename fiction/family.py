@@ -1,0 +1,191 @@
+"""A person's family: grandparents to grandchildren, from a graph of Wikidata's shape or from a universe."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import chain
+from typing import Protocol
+
+from fiction.generator.items import ItemCatalog
+from fiction.universe.universe import NONE, Universe
+from worlds import terms
+from worlds.source import Cell, GraphSource
+
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A person as a tree shows them; `born` orders brothers and sisters, and is "" where it is not known."""
+
+    id: str
+    label: str
+    born: str = ""
+    died: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The people of a tree by id, everybody's parents and partners among them, and whose tree it is."""
+
+    centre: str
+    people: dict[str, Relative]
+    parents: dict[str, tuple[str, ...]]
+    partners: dict[str, tuple[str, ...]]
+    siblings: tuple[str, ...]
+    """Of the centre, the oldest first."""
+
+    def children(self, person: str) -> list[str]:
+        """The person's children, the oldest first."""
+        return self.by_age(child for child, parents in self.parents.items() if person in parents)
+
+    def by_age(self, ids: Iterable[str]) -> list[str]:
+        """The oldest first, those of unknown age last."""
+        return sorted(ids, key=lambda each: (not self.people[each].born, self.people[each].born, each))
+
+
+class KinshipSource(Protocol):
+    """Whoever knows who is related to whom; every pair is (one of those asked about, the relative)."""
+
+    def parents(self, ids: Sequence[str]) -> Pairs: ...
+    def children(self, ids: Sequence[str]) -> Pairs: ...
+    def partners(self, ids: Sequence[str]) -> Pairs: ...
+    def siblings(self, person: str) -> list[str]: ...
+    def relatives(self, ids: Sequence[str]) -> list[Relative]: ...
+
+
+def build_family(kin: KinshipSource, centre: str) -> Family | None:
+    """Grandparents, parents, siblings, partners, children with their partners, grandchildren; None for the lonely."""
+    up = kin.parents([centre])
+    upper = kin.parents(_second_members(up))
+    siblings = [one for one in kin.siblings(centre) if one != centre]
+    down = kin.children([centre])
+    lower = kin.children(_second_members(down))
+    partners = kin.partners([centre, *_second_members(down)])
+    other = [
+        (parent, child)
+        for parent, child in kin.children(_second_members(kin.partners([centre])))
+        if child in _second_members(down)
+    ]
+    ids = dict.fromkeys([centre, *siblings, *chain.from_iterable((*up, *upper, *down, *lower, *partners))])
+    people = {one.id: one for one in kin.relatives(list(ids))}
+    if len(people) < 2 or centre not in people:
+        return None
+    born_to = [*up, *upper, *((child, parent) for parent, child in (*down, *lower, *other))]
+    found = Family(centre, people, _group_pairs(born_to, people), _group_pairs(partners, people), ())
+    return replace(found, siblings=tuple(found.by_age(one for one in siblings if one in people)))
+
+
+def _second_members(pairs: Pairs) -> list[str]:
+    return list(dict.fromkeys(end for _, end in pairs))
+
+
+def _group_pairs(pairs: Pairs, known: dict[str, Relative]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for one, other in pairs:
+        if one in known and other in known:
+            found.setdefault(one, {})[other] = None
+    return {one: tuple(others) for one, others in found.items()}
+
+
+class GraphKinshipSource:
+    """What a graph says: P22 father, P25 mother, P40 child, P26 spouse, P3373 sibling, either way."""
+
+    def __init__(self, graph: GraphSource) -> None:
+        self._graph = graph
+
+    def parents(self, ids: Sequence[str]) -> Pairs:
+        """(child, parent)."""
+        return self._pairs(ids, "?one wdt:P22|wdt:P25|^wdt:P40 ?other")
+
+    def children(self, ids: Sequence[str]) -> Pairs:
+        """(parent, child)."""
+        return self._pairs(ids, "?one wdt:P40|^wdt:P22|^wdt:P25 ?other")
+
+    def partners(self, ids: Sequence[str]) -> Pairs:
+        """(person, partner)."""
+        return self._pairs(ids, "?one wdt:P26|^wdt:P26 ?other")
+
+    def siblings(self, person: str) -> list[str]:
+        """Those who are called siblings or share a parent."""
+        paths = "wdt:P3373|^wdt:P3373|((wdt:P22|wdt:P25|^wdt:P40)/(wdt:P40|^wdt:P22|^wdt:P25))"
+        return _second_members(self._pairs([person], f"?one {paths} ?other"))
+
+    def relatives(self, ids: Sequence[str]) -> list[Relative]:
+        """Their labels and the days of their births and deaths."""
+        dates: dict[str, list[str]] = {}
+        query = "OPTIONAL { ?one wdt:P569 ?born } OPTIONAL { ?one wdt:P570 ?died }"
+        for row in self._rows(ids, query, "?one ?born ?died"):
+            person, born, died = (cell.value if cell else "" for cell in row)
+            dates.setdefault(person, [born[:10], died[:10]])
+        return [Relative(e.id, e.label, *dates.get(e.id, ("", ""))) for e in self._graph.entities(ids)]
+
+    def _pairs(self, ids: Sequence[str], pattern: str) -> Pairs:
+        rows = self._rows(ids, pattern, "?one ?other")
+        return list(dict.fromkeys((one.value, other.value) for one, other in rows if one and other))
+
+    def _rows(self, ids: Sequence[str], pattern: str, wanted: str) -> tuple[tuple[Cell | None, ...], ...]:
+        nodes = " ".join(node for one in ids if (node := terms.format_node(one)))
+        if not nodes:
+            return ()
+        return self._graph.query(f"SELECT DISTINCT {wanted} WHERE {{ VALUES ?one {{ {nodes} }} {pattern} }}").rows
+
+
+class UniverseKinshipSource:
+    """What is true, whichever source tells it."""
+
+    def __init__(self, universe: Universe) -> None:
+        self._universe = universe
+        self._items = ItemCatalog(universe)
+
+    def parents(self, ids: Sequence[str]) -> Pairs:
+        """(child, parent)."""
+        universe = self._universe
+        rows = [(one, int(parent[self._row(one)])) for one in ids for parent in (universe.father, universe.mother)]
+        return [(one, self._items.person(row)) for one, row in rows if row > NONE]
+
+    def children(self, ids: Sequence[str]) -> Pairs:
+        """(parent, child)."""
+        lists = self._universe.children
+        return [(one, self._items.person(int(row))) for one in ids for row in lists.of_one(self._row(one))]
+
+    def partners(self, ids: Sequence[str]) -> Pairs:
+        """(person, partner)."""
+        rows = [(one, int(self._universe.spouse[self._row(one)])) for one in ids]
+        return [(one, self._items.person(row)) for one, row in rows if row > NONE]
+
+    def siblings(self, person: str) -> list[str]:
+        """The other children of the parents."""
+        return [
+            child
+            for child in _second_members(self.children(_second_members(self.parents([person]))))
+            if child != person
+        ]
+
+    def relatives(self, ids: Sequence[str]) -> list[Relative]:
+        """Their titles, which tell namesakes apart, and the days of their births and deaths."""
+        universe = self._universe
+        rows = ((one, self._row(one)) for one in ids)
+        return [
+            Relative(one, universe.titles[r], _format_day(universe.birth[r]), _format_day(universe.death[r]))
+            for one, r in rows
+        ]
+
+    def _row(self, person: str) -> int:
+        kind, row = self._items.place(person)
+        if kind != "person":
+            raise KeyError(person)
+        return row
+
+
+def build_universe_family(universe: Universe, entity: str) -> Family | None:
+    """The family as it is, whichever source tells it; None for the lonely and for what is no person."""
+    try:
+        kind, _ = ItemCatalog(universe).place(entity)
+    except KeyError:
+        return None
+    return build_family(UniverseKinshipSource(universe), entity) if kind == "person" else None
+
+
+def _format_day(ordinal: int) -> str:
+    return date.fromordinal(int(ordinal)).isoformat() if ordinal > NONE else ""

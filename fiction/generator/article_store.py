@@ -1,0 +1,142 @@
+"""What processes make of a world's facts, which each of them reads from the world's folder.
+
+The graph of a generated world on disk: the store, the names in it and its relations.
+
+All of it is known beforehand, so that nothing is read back from the store as for an imported graph.
+"""
+
+import json
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+import pyoxigraph as ox
+
+from fiction.generator.items import CLASSES, FIRST_IDS, ITEM_KINDS, PROPERTY_IDS, PROPERTY_LABELS, ItemCatalog
+from fiction.generator.prose import generate_people_articles
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
+from worlds import terms
+from worlds.embedded.names import NameIndexWriter
+from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
+from worlds.source import Article, Relation
+
+_PEOPLE_PER_STEP = 1 << 12
+_DATE_PROPERTIES = frozenset(PROPERTY_IDS[fact] for fact in ("birth", "death", "wedding"))
+
+
+class _BlockReader:
+    """A file to read from whose bytes are only made when they are wanted."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._block, self._place = blocks, b"", 0
+        self.failure: BaseException | None = None
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most that many; none at the end."""
+        try:
+            while self._place == len(self._block):
+                self._block, self._place = next(self._blocks), 0
+        except StopIteration:
+            return b""
+        except BaseException as failed:
+            # The store would tell only of a failed reading.
+            self.failure = failed
+            raise
+        start, self._place = self._place, min(self._place + size, len(self._block))
+        return self._block[start : self._place]
+
+
+def write_graph_store(folder: Path, blocks: Iterator[bytes]) -> list[Relation]:
+    """Write the triples of these blocks of N-Triples as the graph of the world's folder; gives its relations."""
+    store = ox.Store(str(folder / GRAPH_FOLDER))
+    stream = _BlockReader(blocks)
+    try:
+        store.bulk_load(stream, format=ox.RdfFormat.N_TRIPLES)  # type: ignore[arg-type]
+    except (OSError, SyntaxError):
+        if stream.failure is not None:
+            raise stream.failure from None
+        raise
+    relations = [_build_relation(pid) for pid in sorted(PROPERTY_LABELS) if _is_used(store, pid)]
+    described = json.dumps([asdict(relation) for relation in relations], ensure_ascii=False, indent=1)
+    (folder / RELATIONS_FILE).write_text(described, encoding="utf-8")
+    store.optimize()
+    store.flush()
+    return relations
+
+
+def _is_used(store: ox.Store, pid: str) -> bool:
+    return next(store.quads_for_pattern(None, ox.NamedNode(terms.DIRECT_NAMESPACE + pid), None, None), None) is not None
+
+
+def _build_relation(pid: str) -> Relation:
+    label, *aliases = PROPERTY_LABELS[pid]
+    return Relation(pid, label, tuple(sorted(aliases)), "date" if pid in _DATE_PROPERTIES else "entity")
+
+
+def write_name_index(folder: Path, told: Universe) -> Generator[int, None, None]:
+    """Write the index of what everything in the graph is called; yields how many more people are in it."""
+    with closing(NameIndexWriter(folder / NAMES_FOLDER)) as names:
+        for pid, (label, *aliases) in PROPERTY_LABELS.items():
+            names.add(label, pid, "label")
+            for alias in aliases:
+                names.add(alias, pid, "alias")
+        for item, label in CLASSES.items():
+            names.add(label, item, "label")
+        items = ItemCatalog(told)
+        for kind in ITEM_KINDS[1:]:
+            for number, label in enumerate(items.labels(kind)):
+                names.add(label, f"Q{FIRST_IDS[kind] + number}", "label")
+        for row in range(len(told)):
+            _add_person_names(names, told, items, row)
+            if row % _PEOPLE_PER_STEP == _PEOPLE_PER_STEP - 1:
+                yield _PEOPLE_PER_STEP
+        yield len(told) % _PEOPLE_PER_STEP
+
+
+def _add_person_names(names: NameIndexWriter, told: Universe, items: ItemCatalog, row: int) -> None:
+    item, label, title = items.person(row), told.names[row], told.titles[row]
+    names.add(label, item, "label")
+    for alias in items.aliases(row):
+        names.add(alias, item, "alias")
+    if title != label:
+        # An article titled like the entity's label is found by the label.
+        names.add(title, item, "title")
+
+
+UNIVERSE_FILE, FACT_SOURCES_FILE = "universe.npz", "told.npz"
+PEOPLE_PER_BLOCK = 1 << 12
+"""People whose articles make up a block."""
+
+
+def load_source_universe(folder: Path, source: int) -> Universe:
+    """The universe of a world's folder as one source tells it."""
+    return Universe.load(folder / UNIVERSE_FILE).told_by(FactSources.load(folder / FACT_SOURCES_FILE), source)
+
+
+def encode_article_blocks(folder: Path, options: GenerationOptions, share: int, shares: int) -> Iterator[bytes]:
+    """Of the blocks of people's articles every `shares`-th from `share` on."""
+    told = load_source_universe(folder, TEXT)
+    items = ItemCatalog(told)
+    for start in range(share * PEOPLE_PER_BLOCK, len(told), shares * PEOPLE_PER_BLOCK):
+        rows = range(start, min(start + PEOPLE_PER_BLOCK, len(told)))
+        yield encode_articles(generate_people_articles(told, items, options, rows))
+
+
+def encode_articles(articles: Iterable[Article]) -> bytes:
+    """The articles as lines of JSON."""
+    rows = ([article.title, article.sentences, article.entity, article.sections] for article in articles)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def decode_articles(block: bytes) -> Iterator[Article]:
+    """The articles of lines of JSON."""
+    for line in block.splitlines():
+        title, sentences, entity, sections = json.loads(line)
+        yield Article(title, tuple(sentences), entity, tuple((heading, place) for heading, place in sections))
+
+
+def write_graph_names(folder: Path) -> Iterator[int]:
+    """Write the names of a world's graph, which its folder tells."""
+    return write_name_index(folder, load_source_universe(folder, GRAPH))

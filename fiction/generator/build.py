@@ -1,0 +1,312 @@
+"""Making a world: the universe, what each source tells of it, its sources on disk, and its questions.
+
+What a generator yields in a process of its own, taken up here one by one.
+"""
+
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fiction.generator.article_store import (
+    FACT_SOURCES_FILE,
+    PEOPLE_PER_BLOCK,
+    UNIVERSE_FILE,
+    decode_articles,
+    encode_article_blocks,
+    encode_articles,
+    write_graph_names,
+    write_graph_store,
+    write_name_index,
+)
+from fiction.generator.items import CLASSES, ITEM_KINDS, ItemCatalog
+from fiction.generator.pages import generate_pages
+from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
+from fiction.generator.prose import generate_place_articles
+from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.statements import BLOCK_SIZE, generate_people_triples, generate_thing_triples
+from fiction.questions.question_file import QUESTIONS_FILE
+from fiction.questions.sampler import sample_questions
+from fiction.questions.templates import build_templates
+from fiction.universe import universe as sources
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import FactSources, Universe
+from worlds.build import create_world_folder, dump_toml
+from worlds.embedded.text import TextWriter
+from worlds.embedded.web import WebWriter
+from worlds.folder import TEXT_FOLDER, WEB_FOLDER, WORLD_FILE, WorldError
+
+_ITEM, _FAILURE, _END = range(3)
+
+ItemT = TypeVar("ItemT")
+
+
+@contextmanager
+def run_in_process(work: Callable[..., Iterator[ItemT]], *arguments: Any) -> Iterator[Iterator[ItemT]]:
+    """What `work(*arguments)` yields in a process that ends with the block; its OSError or WorldError is raised here.
+
+    It is ahead by no more than fits into a pipe, so that nothing piles up in memory.
+    """
+    # A forked process would have the locks of our threads, but not the threads that open them.
+    spawn = get_context("spawn")
+    ours, theirs = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_send_all, args=(theirs, work, arguments), daemon=True)
+    resource_tracker.ensure_running()
+    # Ctrl+C reaches every process of a terminal; this one alone says what becomes of it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    theirs.close()
+    try:
+        with closing(ours):
+            yield _receive_items(ours)
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _receive_items(pipe: "Connection[Any, Any]") -> Iterator[Any]:
+    while True:
+        try:
+            kind, value = pipe.recv()
+        except EOFError:
+            raise WorldError("A process that was making the world was ended from outside; make it again.") from None
+        if kind == _END:
+            return
+        if kind == _FAILURE:
+            raise value
+        yield value
+
+
+def _send_all(pipe: "Connection[Any, Any]", work: Callable[..., Iterator[Any]], arguments: tuple[Any, ...]) -> None:
+    with closing(pipe):
+        try:
+            for item in work(*arguments):
+                pipe.send((_ITEM, item))
+            pipe.send((_END, None))
+        except BrokenPipeError:
+            # Whoever wanted it is gone.
+            return
+        except (OSError, WorldError) as failed:
+            pipe.send((_FAILURE, failed))
+
+
+PAGES_FILE = "pages.jsonl"
+GENERATOR_VERSION = 1
+"""Of the generator; the same options give another world under another version."""
+_MAX_SINGLE_PROCESS_PEOPLE = 40_000
+"""People for whom starting a process takes longer than the work."""
+
+
+def generate_world(  # noqa: PLR0913 - what is made, and how the work is done and told
+    worlds: Path,
+    name: str,
+    options: GenerationOptions,
+    *,
+    progress: ProgressCallback = ignore_progress,
+    replace: bool = False,
+    processes: int | None = None,
+) -> dict[str, Any]:
+    """Make a world of these options and give what its world.toml says.
+
+    Its folder holds text/ (articles), graph/, names/ and relations.json, web/ if there are pages, universe.npz and
+    told.npz (the facts and which source tells them), questions.jsonl, pages.jsonl (what is wrong on which page) and
+    world.toml. The same options give the same articles, triples, questions and hash with any number of processes; there
+    are as many as are useful, unless the number is given. What could not be asked is told under "shortfalls".
+
+    `progress` is called when a stage begins and ends and some times a second; whatever it raises, as KeyboardInterrupt
+    does, stops the work, and nothing of the world stays.
+    """
+    options.check()
+    split = parse_split(options.split, options.split_by)
+    with create_world_folder(worlds, name, replace=replace) as folder:
+        making = _WorldBuild(folder, options, progress, processes or _choose_process_count(options.people))
+        universe = making.universe()
+        told = making.told(assign_sources(universe, split, options.seed))
+        counts = {
+            "articles": making.articles(universe),
+            "pages": making.pages(universe, told),
+            **making.questions(universe, told),
+            **making.graph(universe.told_by(told, sources.GRAPH)),
+        }
+        about = {
+            "name": name,
+            "kind": "generated",
+            "generator": GENERATOR_VERSION,
+            **asdict(options),
+            **counts,
+            "hash": making.hash(),
+            "built": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        (folder / WORLD_FILE).write_text(dump_toml(about), encoding="utf-8")
+    return about
+
+
+@dataclass
+class _WorldBuild:
+    """The stages of the work on one folder, each of which adds what it made to the content's hash."""
+
+    folder: Path
+    options: GenerationOptions
+    watch: ProgressCallback
+    processes: int
+    _hashes: dict[str, Any] = field(default_factory=dict)
+
+    def hash(self) -> str:
+        """The hash of all that was made."""
+        parts = "".join(f"{part} {found.hexdigest()}\n" for part, found in sorted(self._hashes.items()))
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    def universe(self) -> Universe:
+        """Everything that is true."""
+        stage = ProgressStage("people", self.options.people, self.watch)
+        universe = make_universe(self.options)
+        universe.save(self.folder / UNIVERSE_FILE)
+        self._count_arrays(UNIVERSE_FILE)
+        stage.add(len(universe))
+        stage.end()
+        return universe
+
+    def told(self, told: FactSources) -> FactSources:
+        """Which source tells what."""
+        told.save(self.folder / FACT_SOURCES_FILE)
+        self._count_arrays(FACT_SOURCES_FILE)
+        return told
+
+    def articles(self, universe: Universe) -> int:
+        """Write the articles of people, made by several processes, and then those of places."""
+        places = universe.places
+        total = len(universe) + len(places.towns) + len(places.regions) + len(places.countries)
+        stage = ProgressStage("articles", total, self.watch)
+        seen = self._part("articles")
+        # Closed also when the work fails: its threads must not write into a folder that is being removed.
+        with closing(TextWriter(self.folder / TEXT_FOLDER)) as writer:
+            for block in self._article_blocks(universe):
+                seen.update(block)
+                for article in decode_articles(block):
+                    writer.add(article)
+                    stage.add(1)
+        stage.end()
+        return total
+
+    def _article_blocks(self, universe: Universe) -> Iterator[bytes]:
+        blocks = -(-len(universe) // PEOPLE_PER_BLOCK)
+        processes = min(self.processes, blocks)
+        if processes == 1:
+            yield from encode_article_blocks(self.folder, self.options, 0, 1)
+        else:
+            with ExitStack() as stack:
+                shares = [(self.folder, self.options, share, processes) for share in range(processes)]
+                streams = [stack.enter_context(run_in_process(encode_article_blocks, *share)) for share in shares]
+                for block in range(blocks):
+                    yield next(streams[block % processes])
+        yield encode_articles(generate_place_articles(universe, ItemCatalog(universe)))
+
+    def pages(self, universe: Universe, told: FactSources) -> int:
+        """Write the web pages, if there are any, and beside them what is wrong on which."""
+        stage = ProgressStage("pages", 0, self.watch)
+        seen, written = self._part("pages"), 0
+        with ExitStack() as stack:
+            file = stack.enter_context((self.folder / PAGES_FILE).open("wb"))
+            writer: WebWriter | None = None
+            for marked in generate_pages(universe, told, self.options):
+                writer = writer or stack.enter_context(closing(WebWriter(self.folder / WEB_FOLDER)))
+                writer.add(marked.page)
+                line = json.dumps(marked.to_row(universe), ensure_ascii=False).encode() + b"\n"
+                file.write(line)
+                seen.update(line)
+                seen.update(marked.page.text.encode())
+                written += 1
+                stage.add(1)
+        stage.end()
+        return written
+
+    def questions(self, universe: Universe, told: FactSources) -> dict[str, Any]:
+        """Write the questions with their gold; what could not be asked is told."""
+        stage = ProgressStage(
+            "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.watch
+        )
+        seen, written = self._part("questions"), 0
+        asked = sample_questions(universe, told, self.options)
+        with (self.folder / QUESTIONS_FILE).open("wb") as file:
+            for question in asked:
+                line = json.dumps(question.to_row(), ensure_ascii=False).encode() + b"\n"
+                file.write(line)
+                seen.update(line)
+                written += 1
+                stage.add(1)
+        stage.end()
+        return {"questions": written, "shortfalls": [str(shortfall) for shortfall in asked.shortfalls]}
+
+    def graph(self, told: Universe) -> dict[str, int]:
+        """Write the graph and, beside it or after it, its names."""
+        stage = ProgressStage("graph", len(told), self.watch)
+        triples = _LineCounter(self._part("graph"))
+        beside = (
+            run_in_process(write_graph_names, self.folder)
+            if self.processes > 1
+            else closing(write_name_index(self.folder, told))
+        )
+        with beside as names:
+            relations = write_graph_store(self.folder, triples.counted(_iter_triples(told, stage)))
+            stage.end()
+            stage = ProgressStage("names", len(told), self.watch)
+            for count in names:
+                stage.add(count)
+        stage.end()
+        things = sum(len(ItemCatalog(told).labels(kind)) for kind in ITEM_KINDS) + len(CLASSES)
+        return {"triples": triples.count, "entities": things, "relations": len(relations)}
+
+    def _part(self, name: str) -> Any:
+        return self._hashes.setdefault(name, hashlib.sha256())
+
+    def _count_arrays(self, name: str) -> None:
+        # The file of arrays may be written otherwise by another version of numpy; the arrays are the same.
+        seen = self._part(name)
+        with np.load(self.folder / name) as arrays:
+            for array in sorted(arrays.files):
+                seen.update(f"{array} {arrays[array].dtype.str} {arrays[array].shape}\n".encode())
+                seen.update(arrays[array].tobytes())
+
+
+def _choose_process_count(people: int) -> int:
+    """How many processes make a world of so many people the soonest."""
+    if people <= _MAX_SINGLE_PROCESS_PEOPLE:
+        return 1
+    # Not every system tells which of its processors this process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _LineCounter:
+    """Counts the lines that pass, and adds them to a hash."""
+
+    def __init__(self, seen: Any) -> None:
+        self.count, self._seen = 0, seen
+
+    def counted(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The same blocks."""
+        for block in blocks:
+            self.count += block.count(b"\n")
+            self._seen.update(block)
+            yield block
+
+
+def _iter_triples(told: Universe, stage: ProgressStage) -> Iterator[bytes]:
+    yield generate_thing_triples(told)
+    for start in range(0, len(told), BLOCK_SIZE):
+        rows = range(start, min(start + BLOCK_SIZE, len(told)))
+        yield from generate_people_triples(told, rows)
+        stage.add(len(rows))

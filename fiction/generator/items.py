@@ -1,0 +1,185 @@
+"""What everything in a universe is called in its graph: ids by arithmetic, labels, descriptions, aliases."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from fiction.universe.universe import NONE, Universe
+
+HUMAN, FEMALE, MALE = "Q5", "Q6581072", "Q6581097"
+TOWN, REGION, COUNTRY, OCCUPATION, HOBBY = "Q3957", "Q82794", "Q6256", "Q12737077", "Q47728"
+"""The classes, by their ids on Wikidata."""
+CLASSES = {
+    HUMAN: "human",
+    FEMALE: "female",
+    MALE: "male",
+    TOWN: "town",
+    REGION: "region",
+    COUNTRY: "country",
+    OCCUPATION: "occupation",
+    HOBBY: "hobby",
+}
+KIND_CLASS = {"town": TOWN, "region": REGION, "country": COUNTRY, "job": OCCUPATION, "hobby": HOBBY}
+"""What the things of a kind are; people are human."""
+
+PROPERTY_LABELS = {
+    "P31": ("instance of", "is a"),
+    "P21": ("sex or gender", "gender"),
+    "P22": ("father", "dad"),
+    "P25": ("mother", "mum"),
+    "P26": ("spouse", "husband", "wife", "partner"),
+    "P40": ("child", "son", "daughter"),
+    "P3373": ("sibling", "brother", "sister"),
+    "P3342": ("friend", "significant person"),
+    "P106": ("occupation", "job", "profession"),
+    "P2650": ("hobby", "pastime", "interested in"),
+    "P569": ("date of birth", "born on", "birth date"),
+    "P570": ("date of death", "died on", "death date"),
+    "P580": ("date of marriage", "wedding date", "married on"),
+    "P19": ("place of birth", "birthplace", "born in"),
+    "P551": ("residence", "home town", "lives in"),
+    "P131": ("located in", "region"),
+    "P17": ("country", "state"),
+}
+"""Wikidata's properties with their label and aliases here. A marriage's day is what P580, its start, is there."""
+PROPERTY_IDS = {
+    "gender": "P21",
+    "father": "P22",
+    "mother": "P25",
+    "spouse": "P26",
+    "child": "P40",
+    "sibling": "P3373",
+    "friend": "P3342",
+    "job": "P106",
+    "hobby": "P2650",
+    "birth": "P569",
+    "death": "P570",
+    "wedding": "P580",
+    "birthplace": "P19",
+    "residence": "P551",
+    "region": "P131",
+    "country": "P17",
+}
+"""The property that tells a fact of a person, leads to a relative, or from a town to what it lies in."""
+
+PLACE_KINDS = ("town", "region", "country")
+ITEM_KINDS = ("person", *PLACE_KINDS, "job", "hobby")
+IDS_PER_KIND = 1_000_000_000
+"""Ids of each kind; all have ten digits, and no item of Wikidata has as many."""
+FIRST_IDS = {kind: (place + 1) * IDS_PER_KIND for place, kind in enumerate(ITEM_KINDS)}
+FACT_ITEM_KINDS = {
+    "father": "person",
+    "mother": "person",
+    "spouse": "person",
+    "birthplace": "town",
+    "residence": "town",
+    "job": "job",
+    "hobby": "hobby",
+}
+"""The kind of what a fact leads to; the others lead to days."""
+
+
+class ItemCatalog:
+    """The ids of everything in a universe and what is said of it; what the universe withholds is not said.
+
+    Ids are the same for the universe and for what a source tells of it; descriptions and aliases are not.
+    """
+
+    def __init__(self, universe: Universe) -> None:
+        self._universe = universe
+
+    def person(self, row: int) -> str:
+        """The id of the person of that row."""
+        return f"Q{FIRST_IDS['person'] + row}"
+
+    def town(self, number: int) -> str:
+        """The id of the town of that number."""
+        return f"Q{FIRST_IDS['town'] + number}"
+
+    def region(self, number: int) -> str:
+        """The id of the region of that number."""
+        return f"Q{FIRST_IDS['region'] + number}"
+
+    def country(self, number: int) -> str:
+        """The id of the country of that number."""
+        return f"Q{FIRST_IDS['country'] + number}"
+
+    def job(self, number: int) -> str:
+        """The id of the job of that number."""
+        return f"Q{FIRST_IDS['job'] + number}"
+
+    def hobby(self, number: int) -> str:
+        """The id of the hobby of that number."""
+        return f"Q{FIRST_IDS['hobby'] + number}"
+
+    def value(self, fact: str, number: int) -> str | None:
+        """The id of what a fact leads to; None for a day, which is no item."""
+        kind = FACT_ITEM_KINDS.get(fact)
+        return None if kind is None else f"Q{FIRST_IDS[kind] + number}"
+
+    def place(self, item: str) -> tuple[str, int]:
+        """The kind (of KINDS) and the number of an id; KeyError for the id of anything else."""
+        number = int(item[1:]) if item[:1] == "Q" and item[1:].isdecimal() else 0
+        place = number // IDS_PER_KIND - 1
+        if not 0 <= place < len(ITEM_KINDS) or number % IDS_PER_KIND >= len(self.labels(ITEM_KINDS[place])):
+            raise KeyError(item)
+        return ITEM_KINDS[place], number % IDS_PER_KIND
+
+    def labels(self, kind: str) -> Sequence[str]:
+        """What the things of a kind are called, by number."""
+        universe, places = self._universe, self._universe.places
+        known = {
+            "person": universe.names,
+            "town": places.towns,
+            "region": places.regions,
+            "country": places.countries,
+            "job": universe.jobs,
+            "hobby": universe.hobbies,
+        }
+        return known[kind]
+
+    def label(self, item: str) -> str:
+        """What the thing of that id is called; KeyError when there is none."""
+        kind, number = self.place(item)
+        return self.labels(kind)[number]
+
+    def description(self, kind: str, number: int) -> str:
+        """One line that tells the thing from others of its name: "baker from Marnholm (1931–1990)"."""
+        places = self._universe.places
+        if kind == "person":
+            return self._life(number)
+        if kind == "town":
+            region = int(places.region[number])
+            return f"town in {places.regions[region]}, {places.countries[places.country[region]]}"
+        if kind == "region":
+            return f"region of {places.countries[places.country[number]]}"
+        return {"country": "country", "job": "occupation", "hobby": "hobby"}[kind]
+
+    def aliases(self, row: int) -> Iterator[str]:
+        """What else a person is called: the initial and surname, and the name by marriage where a wife has another."""
+        universe = self._universe
+        given, _, surname = universe.names[row].rpartition(" ")
+        if len(given) < 3:
+            # An initial, or no given name, shortens to nothing else.
+            return
+        yield f"{given[0]}. {surname}"
+        spouse = int(universe.spouse[row])
+        if universe.female[row] and spouse > NONE:
+            by_marriage = universe.names[spouse].rpartition(" ")[2]
+            if by_marriage != surname:
+                yield f"{given} {by_marriage}"
+
+    def _life(self, row: int) -> str:
+        universe = self._universe
+        job, town = int(universe.job[row]), int(universe.birthplace[row])
+        who = universe.jobs[job] if job > NONE else "person"
+        origin = f" from {universe.places.towns[town]}" if town > NONE else ""
+        return f"{who}{origin}{_format_years(int(universe.birth[row]), int(universe.death[row]))}"
+
+
+def _format_years(birth: int, death: int) -> str:
+    # Whoever lives and whose death is withheld are written alike, or the difference would tell of it.
+    if birth > NONE and death > NONE:
+        return f" ({date.fromordinal(birth).year}–{date.fromordinal(death).year})"
+    if birth > NONE:
+        return f" (born {date.fromordinal(birth).year})"
+    return f" (died {date.fromordinal(death).year})" if death > NONE else ""

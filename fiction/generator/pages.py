@@ -1,0 +1,196 @@
+"""The web pages of a universe, and where they are out of date or about a namesake.
+
+What is wrong on the web pages of a generated world, by address.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fiction.generator.items import ItemCatalog
+from fiction.generator.phrasings import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings, takes_article_an
+from fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
+from fiction.generator.split import parse_split
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.names import NameFormatter, format_english_date
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import NONE, SOURCES, WEB, FactSources, Universe
+from worlds.importers.files import iter_json_objects
+from worlds.source import WebPage
+
+MAX_FILE_BYTES = 64_000_000
+"""Bytes of a file that is read whole for the sake of one page."""
+
+
+def load_marks_by_address(file: Path) -> dict[str, list[dict[str, Any]]] | None:
+    """The marks of every page that has any; None for a file that is too large to be looked through."""
+    if file.stat().st_size > MAX_FILE_BYTES:
+        return None
+    return {row["address"]: row["marks"] for _, row in iter_json_objects(file) if row.get("marks")}
+
+
+_STREAM = 103
+_MAX_LINES = 24
+"""Lines of one page."""
+_NON_SLUG_PATTERN = re.compile("[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class FalseStatementMark:
+    """A sentence of a page, by its place, that is not true of the person whom it names."""
+
+    sentence: int
+    person: int
+    fact: str
+    stated: int
+    true: int
+    """What the universe has instead; NONE if it has nothing."""
+    why: str
+    """OUT_OF_DATE or NAMESAKE of worlds.generator.sites."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedWebPage:
+    """A web page of a day, with a mark for every sentence that is wrong."""
+
+    id: str
+    page: WebPage
+    date: int
+    marks: tuple[FalseStatementMark, ...]
+
+    def to_row(self, universe: Universe) -> dict[str, Any]:
+        """The JSON object of a line of pages.jsonl; values as in answers, {"text", "entity"}."""
+        items, names = ItemCatalog(universe), NameFormatter(universe)
+
+        def value(fact: str, number: int) -> dict[str, str | None] | None:
+            if number <= NONE:
+                return None
+            return {"text": names.answer(FACT_VALUE_KINDS[fact], number), "entity": items.value(fact, number)}
+
+        marks = [
+            {
+                "sentence": self.page.sentences[mark.sentence],
+                "person": {"text": names.person(mark.person), "entity": items.person(mark.person)},
+                "fact": mark.fact,
+                "stated": value(mark.fact, mark.stated),
+                "true": value(mark.fact, mark.true),
+                "why": mark.why,
+            }
+            for mark in self.marks
+        ]
+        day = date.fromordinal(self.date).isoformat()
+        return {"id": self.id, "title": self.page.title, "address": self.page.address, "date": day, "marks": marks}
+
+
+def generate_pages(universe: Universe, told: FactSources, options: GenerationOptions) -> Iterator[MarkedWebPage]:
+    """The pages that tell all that the web is told, a fact a sentence, and some sentences that are not true any more or
+    of somebody else: those are marked.
+
+    "Ms" and "Mr" tell the gender of everybody who is named, a gazetteer where places lie, and the last sentence of a
+    page when it was written. Without a share of the facts the web has no pages.
+    """
+    shares = parse_split(options.split, options.split_by).shares
+    if shares is not None and not shares[list(SOURCES).index("web")]:
+        return
+    yield from _generate_gazetteer(universe)
+    writer = _WebPageWriter(universe, options)
+    for number, site in enumerate(WebSiteGenerator(universe, universe.told_by(told, WEB), options.seed).sites()):
+        yield from writer.pages(site, number)
+
+
+def _generate_gazetteer(universe: Universe) -> Iterator[MarkedWebPage]:
+    places = universe.places
+    for region, name in enumerate(places.regions):
+        lies = f"{name} is a region of {places.countries[places.country[region]]}."
+        towns = [
+            f"{places.towns[town]} is a town in {name}." for town in np.flatnonzero(places.region == region).tolist()
+        ]
+        yield _build_page(("gazetteer", region), f"Gazetteer: {name}", [lies, *towns], universe.today)
+
+
+def _build_page(
+    place: tuple[str, int], title: str, sentences: list[str], day: int, marks: tuple[FalseStatementMark, ...] = ()
+) -> MarkedWebPage:
+    site, number = place
+    slug = _NON_SLUG_PATTERN.sub("-", title.lower()).strip("-")
+    written = f"This page was written on {_cached_english_date(day)}."
+    said = (*sentences, written)
+    page = WebPage(f"https://{site}.example/{slug}/{number}", title, said, date.fromordinal(day).isoformat())
+    return MarkedWebPage(f"{site}-{number}", page, day, marks)
+
+
+class _WebPageWriter:
+    """Writes the lines of sites out."""
+
+    def __init__(self, universe: Universe, options: GenerationOptions) -> None:
+        self._universe, self._options = universe, options
+        self._female = universe.female.tolist()
+        self._vowels = np.array([takes_article_an(job) for job in universe.jobs], np.int64)
+        places = universe.places
+        self._called: dict[str, Callable[[int], str]] = {
+            **dict.fromkeys(("father", "mother", "spouse", "friend"), self._person),
+            **dict.fromkeys(("birth", "death", "wedding"), _cached_english_date),
+            **dict.fromkeys(("birthplace", "residence"), places.towns.__getitem__),
+            "job": universe.jobs.__getitem__,
+            "hobby": universe.hobbies.__getitem__,
+        }
+
+    def pages(self, site: WebSite, number: int) -> Iterator[MarkedWebPage]:
+        """The pages of a site; its number draws the phrasings."""
+        kinds = [lines.kind for lines in site.lines]
+        formats = [load_web_phrasings(then=lines.then)[lines.kind].formats for lines in site.lines]
+        called = [self._called[kind] for kind in kinds]
+        for count, (part, rows) in enumerate(_split_pages(self._table(site.lines, number))):
+            _, first, group, _, _, _ = rows[0]
+            title = site.title(group, first) + (f" ({part})" if part > 1 else "")
+            said = [formats[k][form].format(self._person(who), called[k](value)) for k, who, _, value, form, _ in rows]
+            yield _build_page(
+                (site.name, count), title, said, max(row[-1] for row in rows), self._marks(site.lines, rows)
+            )
+
+    def _table(self, lines: tuple[WebLines, ...], number: int) -> Rows:
+        """All lines in the order of pages, a row each: which lines, who, group, value, form of the sentence, day."""
+        stream = np.random.PCG64(np.random.SeedSequence(self._options.seed, spawn_key=(_STREAM, number)))
+        tables = []
+        for place, each in enumerate(lines):
+            phrasings, people = load_web_phrasings(then=each.then)[each.kind], each.people
+            picks = (stream.random_raw(len(people)) >> np.uint64(32)).astype(np.int64)
+            ways = picks * (not self._options.plain) % phrasings.one
+            forms = ways * SHAPE_COUNT + self._universe.female[people] * FEMALE
+            if each.kind == "job":
+                forms += self._vowels[each.values] * VOWEL
+            tables.append(np.stack((np.full(len(people), place), people, each.groups, each.values, forms, each.days)))
+        table = np.concatenate(tables, axis=1).astype(np.int64, copy=False)
+        return table[:, np.lexsort((table[3], table[0], table[1], table[2]))].T
+
+    def _marks(self, lines: tuple[WebLines, ...], rows: list[list[int]]) -> tuple[FalseStatementMark, ...]:
+        marks = []
+        for sentence, (place, who, _, value, _, _) in enumerate(rows):
+            kind, why = lines[place].kind, lines[place].why
+            if why:
+                marks.append(
+                    FalseStatementMark(sentence, who, kind, value, int(getattr(self._universe, kind)[who]), why)
+                )
+        return tuple(marks)
+
+    def _person(self, row: int) -> str:
+        return f"{'Ms' if self._female[row] else 'Mr'} {self._universe.titles[row]}"
+
+
+def _split_pages(table: Rows) -> Iterator[tuple[int, list[list[int]]]]:
+    """The rows of each group by pages, with the number of the page within the group."""
+    ends = np.flatnonzero(np.diff(table[:, 2], append=-1)) + 1
+    start = 0
+    for end in ends.tolist():
+        for part, first in enumerate(range(start, end, _MAX_LINES), 1):
+            yield part, table[first : min(first + _MAX_LINES, end)].tolist()
+        start = end
+
+
+_cached_english_date = cache(format_english_date)

@@ -1,0 +1,109 @@
+"""The manners of saying facts, read from phrasings.toml and fitted to every gender and life beforehand."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+_PHRASINGS_FILE = Path(__file__).with_name("phrasings.toml")
+FEMALE, DECEASED, VOWEL = 4, 2, 1
+"""What makes up the shape of a sentence: of whom it speaks, whether in the past, and whether the value takes "an"."""
+SHAPE_COUNT = FEMALE + DECEASED + VOWEL + 1
+_GENDER_WORDS = {"She": "He", "she": "he", "Her": "His", "her": "his", "woman": "man", "female": "male"}
+_PAST_WORDS = {
+    "is": "was",
+    "are": "were",
+    "has": "had",
+    "lives": "lived",
+    "resides": "resided",
+    "works": "worked",
+    "enjoys": "enjoyed",
+    "counts": "counted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasings:
+    """The ways of saying one kind of fact, as formats whose {0} is the subject and {1} the value.
+
+    Way w in shape s is formats[w * SHAPES + s]; the ways for one value come first.
+    """
+
+    formats: tuple[str, ...]
+    one: int
+    """Ways for one value."""
+    many: int
+    """Ways for several values in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProseStyle:
+    """How articles are written."""
+
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    """Headings with the kinds of facts below them, in order; what has no heading introduces the article."""
+    phrasings: Mapping[str, Phrasings]
+    days: str
+    """Whether days are written in "words" or "digits"."""
+    subject: str
+    """Whether whom an article is about is called by "name" or by "title"."""
+    last: str
+    """What stands before the last of several values; commas stand between the others."""
+    empty: bool
+    """Whether headings with nothing below them are kept."""
+
+    def listed(self, values: Sequence[str]) -> str:
+        """The values in one phrase: "A, B and C"."""
+        return self.last.join((", ".join(values[:-1]), values[-1])) if len(values) > 1 else values[0]
+
+
+@cache
+def load_prose_style(*, plain: bool) -> ProseStyle:
+    """The paper's one template, or our prose."""
+    told = _read_table("plain" if plain else "prose")
+    return ProseStyle(
+        sections=tuple((heading, tuple(kinds)) for heading, *kinds in told["sections"]),
+        phrasings={kind: _expand_phrasings(ways, told["many"].get(kind, ())) for kind, ways in told["one"].items()},
+        days=told["date"],
+        subject=told["subject"],
+        last=told["last"],
+        empty=told["empty"],
+    )
+
+
+@cache
+def load_web_phrasings(*, then: bool) -> Mapping[str, Phrasings]:
+    """What web pages say now, or what old ones said of the living then."""
+    said = _read_table("web")["then" if then else "now"]
+    return {kind: _expand_phrasings(ways, ()) for kind, ways in said.items()}
+
+
+def takes_article_an(word: str) -> bool:
+    """Whether it is "an" and not "a" before the word, by its sound."""
+    lower = word.lower()
+    if lower.startswith(("uni", "uro", "use", "ute", "eu", "one")):
+        return False
+    return lower.startswith(("a", "e", "i", "o", "u", "hour", "honest", "honorary", "heir"))
+
+
+def _read_table(table: str) -> dict[str, Any]:
+    told: dict[str, Any] = tomllib.loads(_PHRASINGS_FILE.read_text(encoding="utf-8"))[table]
+    return told
+
+
+def _expand_phrasings(one: Sequence[str], many: Sequence[str]) -> Phrasings:
+    formats = tuple(
+        phrasing.format_map(_substitutions(female=female, gone=gone, vowel=vowel))
+        for phrasing in (*one, *many)
+        for female, gone, vowel in product((False, True), repeat=3)
+    )
+    return Phrasings(formats, len(one), len(many))
+
+
+def _substitutions(*, female: bool, gone: bool, vowel: bool) -> dict[str, str]:
+    genders = {word: word if female else other for word, other in _GENDER_WORDS.items()}
+    lives = {word: past if gone else word for word, past in _PAST_WORDS.items()}
+    return {**genders, **lives, "a": "an" if vowel else "a", "name": "{0}", "value": "{1}"}

@@ -1,0 +1,194 @@
+"""The articles of a universe: one sentence a fact, and nothing but what is told."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from functools import cache, cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.generator.items import ItemCatalog
+from fiction.generator.phrasings import DECEASED, FEMALE, SHAPE_COUNT, VOWEL, load_prose_style, takes_article_an
+from fiction.questions.names import format_english_date
+from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import find_sibling_pairs
+from fiction.universe.universe import NONE, IdArray, Universe
+from worlds.source import Article
+
+SENTENCE_KINDS = (
+    *("gender", "birth", "birthplace", "residence", "death", "father", "mother", "sister", "brother"),
+    *("husband", "wife", "wedding", "daughter", "son", "job", "hobby", "friend"),
+)
+"""The kinds of sentences about people; each draws its phrasings from the stream of its place here."""
+_STREAM = 101
+_PEOPLE_PER_BLOCK = 1 << 12
+"""People whose sentences are in memory at once."""
+_PARTNER_IS_FEMALE = {"husband": False, "wife": True}
+_PLURAL_RELATIONS = {
+    "sister": ("sibling", True),
+    "brother": ("sibling", False),
+    "daughter": ("child", True),
+    "son": ("child", False),
+    "friend": ("friend", None),
+}
+
+Positions = npt.NDArray[np.int64]
+"""Of people within a block."""
+RowPairs = tuple[npt.NDArray[np.signedinteger], npt.NDArray[np.signedinteger]]
+"""Whose and who: rows, in ascending order."""
+
+
+def generate_articles(told: Universe, items: ItemCatalog, options: GenerationOptions) -> Iterator[Article]:
+    """An article for everybody and for every place."""
+    yield from generate_people_articles(told, items, options, range(len(told)))
+    yield from generate_place_articles(told, items)
+
+
+def generate_people_articles(
+    told: Universe, items: ItemCatalog, options: GenerationOptions, rows: range
+) -> Iterator[Article]:
+    """The articles of the people of these rows, with whatever others the same; memory does not grow with the rows.
+
+    A text tells of a child in its parents' articles where it tells the parent in the child's, and of siblings where it
+    tells one parent of both: what `Universe.told_by` and the relations say. Whoever died and whose death is withheld is
+    spoken of like the living.
+    """
+    for start in range(rows.start, rows.stop, _PEOPLE_PER_BLOCK):
+        stop = min(start + _PEOPLE_PER_BLOCK, rows.stop)
+        yield from _ArticleBlock(told, options, np.arange(start, stop, dtype=np.int32)).articles(items)
+
+
+def generate_place_articles(told: Universe, items: ItemCatalog) -> Iterator[Article]:
+    """The articles of towns, regions and countries."""
+    places = told.places
+    for town, region in enumerate(places.region.tolist()):
+        name, country = places.towns[town], places.countries[places.country[region]]
+        lies = f"{name} is a town in {places.regions[region]}.", f"{name} lies in {country}."
+        yield Article(name, lies, items.town(town))
+    for region, country in enumerate(places.country.tolist()):
+        name = places.regions[region]
+        yield Article(name, (f"{name} is a region of {places.countries[country]}.",), items.region(region))
+    for country, name in enumerate(places.countries):
+        yield Article(name, (f"{name} is a country.",), items.country(country))
+
+
+class _ArticleBlock:
+    """The sentences about some people, said kind by kind."""
+
+    def __init__(self, told: Universe, options: GenerationOptions, rows: IdArray) -> None:
+        self._told, self._rows, self._seed = told, rows, options.seed
+        self._manner = load_prose_style(plain=options.plain)
+        titles, first, last = told.titles, int(rows[0]), int(rows[-1]) + 1
+        self._titles = titles[first:last]
+        self._subjects = self._titles if self._manner.subject == "title" else told.names[first:last]
+        self._shapes = told.female[rows] * FEMALE + (told.death[rows] > NONE) * DECEASED
+        self._said: list[list[str]] = [[] for _ in rows]
+        self._counts = np.zeros((len(self._manner.sections), len(rows)), np.int64)
+
+    def articles(self, items: ItemCatalog) -> Iterator[Article]:
+        """Everybody's article."""
+        for section, (_, kinds) in enumerate(self._manner.sections):
+            for kind in kinds:
+                self._counts[section] += self._say(kind)
+        ends = self._counts.cumsum(axis=0)
+        starts = map(tuple, (ends - self._counts).T.tolist())
+        for row, title, said, begun in zip(self._rows.tolist(), self._titles, self._said, starts, strict=True):
+            yield Article(title, tuple(said), items.person(row), self._sections(begun, len(said)))
+
+    @cached_property
+    def _sections(self) -> Callable[[tuple[int, ...], int], tuple[tuple[str, int], ...]]:
+        # A few hundred shapes of articles stand for all of them.
+        headings, empty = [heading for heading, _ in self._manner.sections], self._manner.empty
+
+        @cache
+        def sections(starts: tuple[int, ...], end: int) -> tuple[tuple[str, int], ...]:
+            ends = (*starts[1:], end)
+            spans = zip(headings, starts, ends, strict=True)
+            return tuple((heading, start) for heading, start, stop in spans if heading and (empty or start < stop))
+
+        return sections
+
+    def _say(self, kind: str) -> Positions:
+        """Say all facts of the kind; how many sentences each person gets."""
+        if kind in _PLURAL_RELATIONS:
+            return self._say_several(kind)
+        if kind == "gender":
+            everybody = np.arange(len(self._rows))
+            return self._write(kind, everybody, [""] * len(everybody), self._shapes)
+        values = (self._told.spouse if kind in _PARTNER_IS_FEMALE else getattr(self._told, kind))[self._rows]
+        known = values > NONE
+        if kind in _PARTNER_IS_FEMALE:
+            known &= self._told.female[values] == _PARTNER_IS_FEMALE[kind]
+        places, values = np.flatnonzero(known), values[known]
+        shapes = self._shapes[places]
+        if kind == "job":
+            shapes = shapes + _find_vowel_jobs(self._told.jobs)[values] * VOWEL
+        return self._write(kind, places, list(map(self._namer(kind), values.tolist())), shapes)
+
+    def _say_several(self, kind: str) -> Positions:
+        relation, women = _PLURAL_RELATIONS[kind]
+        whose, who = self._pairs[relation]
+        if women is not None:
+            fits = self._told.female[who] == women
+            whose, who = whose[fits], who[fits]
+        titles = list(map(self._told.titles.__getitem__, who.tolist()))
+        people, starts, sizes = np.unique(whose, return_index=True, return_counts=True)
+        places, listed = people - int(self._rows[0]), self._manner.listed
+        spans = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+        texts = [listed(titles[start:stop]) for start, stop in spans]
+        return self._write(kind, places, texts, self._shapes[places], sizes > 1)
+
+    @cached_property
+    def _pairs(self) -> dict[str, RowPairs]:
+        told, rows = self._told, self._rows
+        pairs: dict[str, RowPairs] = {"sibling": find_sibling_pairs(told, rows)}
+        for relation, lists in (("child", told.children), ("friend", told.friends_of)):
+            pairs[relation] = np.repeat(rows, lists.starts[rows + 1] - lists.starts[rows]), lists.of(rows)
+        return pairs
+
+    def _write(
+        self,
+        kind: str,
+        places: Positions,
+        texts: list[str],
+        shapes: Positions,
+        many: npt.NDArray[np.bool_] | None = None,
+    ) -> Positions:
+        phrasings = self._manner.phrasings[kind]
+        picks = self._picks(kind)[places]
+        ways = picks % phrasings.one
+        if many is not None:
+            ways = np.where(many, phrasings.one + picks % phrasings.many, ways)
+        formats, subjects, said = phrasings.formats, self._subjects, self._said
+        chosen = (ways * SHAPE_COUNT + shapes).tolist()
+        for place, way, text in zip(places.tolist(), chosen, texts, strict=True):
+            said[place].append(formats[way].format(subjects[place], text))
+        return np.bincount(places, minlength=len(self._rows))
+
+    def _picks(self, kind: str) -> Positions:
+        """A number for everybody that depends on the seed, the kind and the row, but not on the block."""
+        stream = np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, SENTENCE_KINDS.index(kind))))
+        stream.advance(int(self._rows[0]))
+        return (stream.random_raw(len(self._rows)) >> np.uint64(32)).astype(np.int64)
+
+    def _namer(self, kind: str) -> Callable[[int], str]:
+        """What a value of the kind is called."""
+        if kind in ("birth", "death", "wedding"):
+            return _DATE_FORMATTERS[self._manner.days]
+        told = self._told
+        named: dict[str, Sequence[str]] = {
+            "birthplace": told.places.towns,
+            "residence": told.places.towns,
+            "job": told.jobs,
+            "hobby": told.hobbies,
+        }
+        return named.get(kind, told.titles).__getitem__
+
+
+@cache
+def _find_vowel_jobs(jobs: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    return np.array([takes_article_an(job) for job in jobs], np.int64)
+
+
+# A world has far fewer days than people.
+_DATE_FORMATTERS = {"words": cache(format_english_date), "digits": cache(lambda day: date.fromordinal(day).isoformat())}

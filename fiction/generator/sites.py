@@ -1,0 +1,241 @@
+"""What the sites of a universe's web say: lines, each one fact of one person, by the page that they stand on."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.chance import random_below
+from fiction.universe.universe import NONE, Universe
+
+OUT_OF_DATE, NAMESAKE = "out of date", "namesake"
+"""Why a line is not true of the person: it was so once, or is so of somebody else of that name."""
+
+Rows = npt.NDArray[np.int64]
+
+_STREAM = 102
+_STALE_SHARE, _FAN_PAGE_SHARE, _OLD_FAN_PAGE_SHARE, _NAMESAKE_SHARE = 0.03, 0.06, 0.3, 0.02
+"""Shares: of people in an old edition, of those with a fan page, of fan pages that are old, of invented namesakes."""
+_ADULT_DAYS, _YEAR_DAYS, _CENTURY_DAYS = 18 * 366, 366, 36525
+_EPOCH = date(1970, 1, 1).toordinal()
+_RECENT_DAYS = 600
+"""Days within which pages of now were written."""
+_YEARS_PER_EDITION = 5
+"""Years from one old edition of a directory to the next."""
+_YEAR_BASE = 10_000
+"""A group of lines by thing and year is thing * _YEARS + year, with year 0 for what is of now."""
+_PEOPLE_PER_ALBUM = 16
+"""Neighbouring people on one page of a family album or of a circle of friends."""
+_CHANGING_FACTS = ("residence", "job", "hobby")
+"""The facts of which pages may be out of date."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebLines:
+    """Lines of one kind in parallel arrays; a group of them makes a page, or several if they are many."""
+
+    kind: str
+    """A key of the web's phrasings."""
+    people: Rows
+    values: Rows
+    groups: Rows
+    days: Rows
+    """The page is of this day or later."""
+    then: bool = False
+    """Whether a page of the time says it."""
+    why: str = ""
+    """Why it is not true; empty for what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebSite:
+    """A site by its name; `title` gives the title of a page from its group and from whom its first line is about."""
+
+    name: str
+    lines: tuple[WebLines, ...]
+    title: Callable[[int, int], str]
+
+
+class WebSiteGenerator:
+    """Draws up the sites of what the web tells of a universe (`web`), and what they have wrong."""
+
+    def __init__(self, universe: Universe, web: Universe, seed: int) -> None:
+        self._universe, self._web, self._seed = universe, web, seed
+        # What is of now was written lately, and after whatever happened to whom it is about.
+        happened = np.maximum(universe.death, universe.wedding).astype(np.int64) + 1
+        lately = universe.today - (np.arange(len(universe)) // _PEOPLE_PER_ALBUM * 97) % _RECENT_DAYS
+        self._now = np.minimum(np.maximum(happened, lately), universe.today)
+
+    def sites(self) -> Iterator[WebSite]:
+        """Directories, notices in newspapers, family albums, circles of friends, fan pages and pages of namesakes."""
+        universe = self._universe
+        yield self._directory("residents", "residence", "Residents of {}", universe.places.towns)
+        yield self._directory("trades", "job", "Register of trades: {}", universe.jobs)
+        yield self._directory("clubs", "hobby", "Fans of {}", universe.hobbies)
+        yield self._newspapers()
+        yield self._albums()
+        yield self._circles()
+        yield self._fan_pages()
+        yield self._namesakes()
+
+    def _directory(self, name: str, fact: str, title: str, called: tuple[str, ...]) -> WebSite:
+        """Everybody of whom the fact is told, by its value, and old editions with what was so then."""
+        chance = self._chance(_CHANGING_FACTS.index(fact))
+        people = self._known(fact)
+        now = self._true(fact, people, self._value(fact, people) * _YEAR_BASE)
+        someone = self._share(_STALE_SHARE, chance)
+        stale, days = self._once(someone[getattr(self._universe, fact)[someone] > NONE], chance)
+        years = _year_of_day(days) // _YEARS_PER_EDITION * _YEARS_PER_EDITION
+        fits = _first_day_of_year(years) >= self._universe.birth[stale] + _ADULT_DAYS
+        stale, years = stale[fits], years[fits]
+        stated = self._another(fact, stale, chance)
+        old = WebLines(
+            fact, stale, stated, stated * _YEAR_BASE + years, _first_day_of_year(years), then=True, why=OUT_OF_DATE
+        )
+
+        def titled(group: int, _: int) -> str:
+            thing, year = divmod(group, _YEAR_BASE)
+            return f"{title.format(called[thing])}, {year}" if year else title.format(called[thing])
+
+        return WebSite(name, (now, old), titled)
+
+    def _newspapers(self) -> WebSite:
+        """Births, weddings and deaths in the newspaper of the region if the web tells it, or else of any region."""
+        chance, lines, places = self._chance(3), [], self._universe.places
+        for fact, place in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
+            people = self._known(fact)
+            values, town = self._value(fact, people), self._value(place, people)
+            town = np.where(town > NONE, town, random_below(chance, len(places.towns), len(people)))
+            region, days = places.region[town].astype(np.int64), np.minimum(values + 3, self._universe.today)
+            lines.append(WebLines(fact, people, values, region * _YEAR_BASE + _year_of_day(values), days))
+
+        def titled(group: int, _: int) -> str:
+            return f"{places.regions[group // _YEAR_BASE]} Courier, notices of {group % _YEAR_BASE}"
+
+        return WebSite("newspapers", tuple(lines), titled)
+
+    def _albums(self) -> WebSite:
+        """Birthplaces, parents and partners."""
+        lines = []
+        for fact in ("birthplace", "father", "mother", "spouse"):
+            people = self._known(fact)
+            if fact == "spouse":
+                # Of a couple one line tells both.
+                people = people[people < self._value(fact, people)]
+            lines.append(self._true(fact, people, people // _PEOPLE_PER_ALBUM))
+        names = self._universe.names
+        return WebSite("albums", tuple(lines), lambda _, first: f"Family album: {names[first].rpartition(' ')[2]}")
+
+    def _circles(self) -> WebSite:
+        """Who is friends with whom."""
+        people, friends = self._web.friends.pairs.T.astype(np.int64)
+        lines = WebLines("friend", people, friends, people // _PEOPLE_PER_ALBUM, self._now[people])
+        names = self._universe.names
+        return WebSite("friends", (lines,), lambda _, first: f"Circle of friends: {names[first]} and others")
+
+    def _fan_pages(self) -> WebSite:
+        """All that the web tells of somebody, or on old pages what was so then."""
+        chance, universe = self._chance(4), self._universe
+        fans = self._share(_FAN_PAGE_SHARE, chance)
+        old, days = self._once(fans[chance.random(len(fans)) < _OLD_FAN_PAGE_SHARE], chance)
+        new, lines = np.setdiff1d(fans, old), []
+        for fact in ("birth", "birthplace", "father", "mother", "spouse", "wedding", *_CHANGING_FACTS, "death"):
+            known = new[self._value(fact, new) > NONE]
+            lines.append(self._true(fact, known, known))
+            then = self._value(fact, old) > NONE
+            if fact in ("spouse", "wedding"):
+                then &= universe.wedding[old] <= days
+            elif fact in _CHANGING_FACTS:
+                changed = (chance.random(len(old)) < 0.5) & (getattr(universe, fact)[old] > NONE)
+                people = old[changed]
+                stated = self._another(fact, people, chance)
+                lines.append(WebLines(fact, people, stated, people, days[changed], then=True, why=OUT_OF_DATE))
+                then &= ~changed
+            if fact != "death":
+                people = old[then]
+                lines.append(WebLines(fact, people, self._value(fact, people), people, days[then], then=True))
+        titles = universe.titles
+        return WebSite("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
+
+    def _namesakes(self) -> WebSite:
+        """People who lived long before everybody else and had the name of somebody whose name is unique."""
+        chance, universe = self._chance(5), self._universe
+        people = np.array(
+            [
+                row
+                for row in self._share(_NAMESAKE_SHARE, chance).tolist()
+                if universe.names[row] == universe.titles[row]
+            ],
+            np.int64,
+        )
+        birth = (
+            int(universe.birth.min(initial=universe.today))
+            - _CENTURY_DAYS
+            - random_below(chance, _CENTURY_DAYS, len(people))
+        )
+        death = birth + 25 * _YEAR_DAYS + random_below(chance, 60 * _YEAR_DAYS, len(people))
+        days = np.full(len(people), universe.today - _RECENT_DAYS, np.int64)
+        stated = {"birth": birth, "death": death}
+        stated |= {fact: self._another(fact, people, chance) for fact in ("job", "residence")}
+        lines = [WebLines(fact, people, values, people, days, why=NAMESAKE) for fact, values in stated.items()]
+        years = dict(
+            zip(
+                people.tolist(),
+                zip(_year_of_day(birth).tolist(), _year_of_day(death).tolist(), strict=True),
+                strict=True,
+            )
+        )
+
+        def titled(_: int, first: int) -> str:
+            born, died = years[first]
+            return f"{universe.names[first]} ({born}–{died})"
+
+        return WebSite("history", tuple(lines), titled)
+
+    def _chance(self, number: int) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, number))))
+
+    def _share(self, share: float, chance: np.random.Generator) -> Rows:
+        return np.flatnonzero(chance.random(len(self._universe)) < share)
+
+    def _known(self, fact: str) -> Rows:
+        return np.flatnonzero(getattr(self._web, fact) > NONE)
+
+    def _value(self, fact: str, people: Rows) -> Rows:
+        values: Rows = getattr(self._web, fact)[people].astype(np.int64)
+        return values
+
+    def _true(self, fact: str, people: Rows, groups: Rows) -> WebLines:
+        """What the web tells, said now."""
+        return WebLines(fact, people, self._value(fact, people), groups, self._now[people])
+
+    def _once(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
+        """Those who had been grown up for a while, each with a day of that time, before the oldest page of now."""
+        universe = self._universe
+        draws = chance.random(len(people))
+        start = universe.birth[people].astype(np.int64) + _ADULT_DAYS
+        death = universe.death[people]
+        end = np.minimum(np.where(death > NONE, death, universe.today), universe.today - _RECENT_DAYS)
+        fits = (universe.birth[people] > NONE) & (start < end)
+        return people[fits], (start + (draws * (end - start)).astype(np.int64))[fits]
+
+    def _another(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
+        """For everybody a value that is not theirs."""
+        universe = self._universe
+        named = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]
+        found: Rows = (getattr(universe, fact)[people] + 1 + random_below(chance, len(named) - 1, len(people))) % len(
+            named
+        )
+        return found
+
+
+def _year_of_day(days: Rows) -> Rows:
+    years: Rows = (days - _EPOCH).astype("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
+    return years
+
+
+def _first_day_of_year(years: Rows) -> Rows:
+    days: Rows = (years - 1970).astype("M8[Y]").astype("M8[D]").astype(np.int64) + _EPOCH
+    return days

@@ -1,0 +1,132 @@
+"""How the facts of a universe are spread over its sources."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, NONE, SOURCES, TEXT, FactSources, IdArray, Universe
+from worlds.folder import WorldError
+
+Masks = npt.NDArray[np.uint8]
+SPLIT_MODES = ("entity", "relation", "both")
+"""By entity a person's facts share one source, by relation all facts of a kind do, by both each is drawn by itself."""
+WEB_PERCENT = 20
+"""Of a hundred facts that text and graph both tell, those that web pages tell too."""
+_STREAM = 100
+_SPLIT_FACTS = (*FACTS, "friend")
+_COUPLE_FACTS = ("spouse", "wedding")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSplit:
+    """The hundredths of the facts that text, graph and web each tell, each fact in one source; without shares text and
+    graph tell everything, and web pages ON_PAGES hundredths of it.
+    """
+
+    shares: tuple[int, ...] | None = None
+    by: str = "both"
+
+
+def parse_split(text: str, by: str = "both") -> SourceSplit:
+    """The split that the words mean: "everywhere", or shares that add up to 100 as in "text=50,graph=35,web=15"."""
+    if by not in SPLIT_MODES:
+        raise WorldError(f"A world is split by entity, by relation or by both, not by {by!r}.")
+    if text.strip() == "everywhere":
+        return SourceSplit(None, by)
+    shares: dict[str, int] = {}
+    for part in text.split(","):
+        source, equals, share = (each.strip() for each in part.partition("="))
+        if source not in SOURCES or not equals or not (share.isascii() and share.isdecimal()):
+            raise WorldError(
+                f"The split {text!r} cannot be read at {part.strip()!r}; write everywhere or text=50,graph=35,web=15."
+            )
+        if source in shares:
+            raise WorldError(f"The split {text!r} names {source} twice; give each source one share.")
+        shares[source] = int(share)
+    if sum(shares.values()) != 100:
+        raise WorldError(f"The shares of the split {text!r} add up to {sum(shares.values())}; make it 100.")
+    return SourceSplit(tuple(shares.get(source, 0) for source in SOURCES), by)
+
+
+def assign_sources(universe: Universe, split: SourceSplit, seed: int) -> FactSources:
+    """Which source tells which fact; shares hold exactly up to rounding.
+
+    They are counted in people when split by entity, in kinds of facts when split by relation, and in facts of each
+    kind when split by both. What two people share, their marriage or friendship, has the source of the lower row when
+    split by entity; a father or mother has the child's. Apart from all shares, the job of whoever has a namesake is
+    told EVERYWHERE, for titles tell namesakes apart by it. There is nothing to withhold where there is no fact: its
+    mask is EVERYWHERE, too.
+    """
+    if split.shares is None:
+        found = _assign_by_fact(universe, (100 - WEB_PERCENT, 0, WEB_PERCENT), seed)
+        return _build_fact_sources(universe, {kind: masks | np.uint8(TEXT | GRAPH) for kind, masks in found.items()})
+    ways = {"entity": _assign_by_person, "relation": _assign_by_kind, "both": _assign_by_fact}
+    return _build_fact_sources(universe, ways[split.by](universe, split.shares, seed))
+
+
+def _assign_by_person(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
+    of_person = _draw_masks(len(universe), shares, seed, 0)
+    found = dict.fromkeys(FACTS, of_person)
+    return {**found, "friend": of_person[universe.friends.pairs[:, 0]]}
+
+
+def _assign_by_kind(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
+    of_kind = dict(zip(_SPLIT_FACTS, _draw_masks(len(_SPLIT_FACTS), shares, seed, 0), strict=True))
+    found = {fact: np.full(len(universe), of_kind[fact], np.uint8) for fact in FACTS}
+    return {**found, "friend": np.full(len(universe.friends.pairs), of_kind["friend"], np.uint8)}
+
+
+def _assign_by_fact(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
+    found = {}
+    for number, fact in enumerate(FACTS):
+        told = np.flatnonzero(_rows_to_assign(universe, fact))
+        found[fact] = np.zeros(len(universe), np.uint8)
+        found[fact][told] = _draw_masks(len(told), shares, seed, number)
+    return {**found, "friend": _draw_masks(len(universe.friends.pairs), shares, seed, len(FACTS))}
+
+
+def _rows_to_assign(universe: Universe, fact: str) -> npt.NDArray[np.bool_]:
+    """The rows that have the fact to be told somewhere, of a couple only the lower one."""
+    values: IdArray = getattr(universe, fact)
+    has: npt.NDArray[np.bool_] = values > NONE
+    if fact == "job":
+        return has & ~_has_namesake(universe)
+    if fact not in _COUPLE_FACTS:
+        return has
+    return has & ((universe.spouse <= NONE) | (universe.spouse > np.arange(len(universe))))
+
+
+def _has_namesake(universe: Universe) -> npt.NDArray[np.bool_]:
+    named = zip(universe.names, universe.titles, strict=True)
+    return np.fromiter((name != title for name, title in named), np.bool_, len(universe))
+
+
+def _build_fact_sources(universe: Universe, found: dict[str, Masks]) -> FactSources:
+    masks = {}
+    for fact in FACTS:
+        values: IdArray = getattr(universe, fact)
+        masks[fact] = np.where(values > NONE, found[fact], np.uint8(ALL_SOURCES))
+        if fact in _COUPLE_FACTS:
+            lower = np.flatnonzero(_rows_to_assign(universe, fact) & (universe.spouse > NONE))
+            masks[fact][universe.spouse[lower]] = masks[fact][lower]
+    masks["job"][_has_namesake(universe)] = ALL_SOURCES
+    return FactSources(masks, found["friend"])
+
+
+def _draw_masks(count: int, shares: tuple[int, ...], seed: int, stream: int) -> Masks:
+    """The one source of each of so many, as many of each source as the shares say."""
+    chance = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_STREAM, stream))))
+    order = np.argsort(chance.integers(0, 2**63, count), kind="stable")
+    masks = np.empty(count, np.uint8)
+    masks[order] = np.repeat(np.array(list(SOURCES.values()), np.uint8), _divide_by_shares(count, shares))
+    return masks
+
+
+def _divide_by_shares(count: int, shares: tuple[int, ...]) -> list[int]:
+    """So many divided by the shares, what is left over going to the largest remainders."""
+    sizes = [count * share // 100 for share in shares]
+    by_remainder = sorted(range(len(shares)), key=lambda place: -(count * shares[place] % 100))
+    for place in by_remainder[: count - sum(sizes)]:
+        sizes[place] += 1
+    return sizes

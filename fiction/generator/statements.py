@@ -1,0 +1,177 @@
+"""The facts that a graph tells, as N-Triples shaped like Wikidata's; written in blocks, never whole in memory."""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.generator.items import (
+    CLASSES,
+    FACT_ITEM_KINDS,
+    FEMALE,
+    FIRST_IDS,
+    HUMAN,
+    KIND_CLASS,
+    MALE,
+    PLACE_KINDS,
+    PROPERTY_IDS,
+    PROPERTY_LABELS,
+    ItemCatalog,
+)
+from fiction.universe.relations import find_sibling_pairs
+from fiction.universe.universe import NONE, IdArray, Universe
+from worlds import terms
+
+BLOCK_SIZE = 1 << 15
+"""People whose triples are written at once."""
+_DIGIT_COUNT = 10
+_DATE_FACTS = ("birth", "death", "wedding")
+_SUBJECT_PREFIX, _LINE_END = f"<{terms.ENTITY_NAMESPACE}Q".encode(), b"> .\n"
+_DATE_SUFFIX = 'T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+
+Numbers = npt.NDArray[np.int64]
+
+
+def generate_triples(told: Universe) -> Iterator[bytes]:
+    """The triples of what the universe tells, each once, a line each, some thousands of people at a time."""
+    yield generate_thing_triples(told)
+    for start in range(0, len(told), BLOCK_SIZE):
+        yield from generate_people_triples(told, range(start, min(start + BLOCK_SIZE, len(told))))
+
+
+def generate_thing_triples(told: Universe) -> bytes:
+    """The triples of properties, classes, places, jobs and hobbies."""
+    return "".join((*_vocabulary_triples(), *_item_triples(told, ItemCatalog(told)))).encode()
+
+
+def generate_people_triples(told: Universe, block: range) -> Iterator[bytes]:
+    """The triples of the people of these rows, in some runs of lines."""
+    rows = np.arange(block.start, block.stop, dtype=np.int32)
+    yield "".join(_name_triples(told, ItemCatalog(told), rows)).encode()
+    yield "".join(_date_triples(told, rows)).encode()
+    yield from _item_claim_lines(told, rows)
+
+
+def _vocabulary_triples() -> Iterator[str]:
+    for pid, (label, *aliases) in PROPERTY_LABELS.items():
+        yield from _label_triples(pid, label, aliases)
+    for item, label in CLASSES.items():
+        yield from _label_triples(item, label, ())
+        yield _description_triple(item, "class")
+
+
+def _item_triples(told: Universe, items: ItemCatalog) -> Iterator[str]:
+    """Places, jobs and hobbies."""
+    for kind, of_class in KIND_CLASS.items():
+        for number, label in enumerate(items.labels(kind)):
+            item = f"Q{FIRST_IDS[kind] + number}"
+            yield from _label_triples(item, label, ())
+            yield _description_triple(item, items.description(kind, number))
+            yield _claim_triple(item, "P31", of_class)
+            if kind in PLACE_KINDS:
+                yield _sitelink_triples(label, item)
+    places = told.places
+    for town, region in enumerate(places.region.tolist()):
+        yield _claim_triple(items.town(town), PROPERTY_IDS["region"], items.region(region))
+        yield _claim_triple(items.town(town), PROPERTY_IDS["country"], items.country(int(places.country[region])))
+    for region, country in enumerate(places.country.tolist()):
+        yield _claim_triple(items.region(region), PROPERTY_IDS["country"], items.country(country))
+
+
+def _name_triples(told: Universe, items: ItemCatalog, rows: IdArray) -> Iterator[str]:
+    for row in rows.tolist():
+        item = items.person(row)
+        yield from _label_triples(item, told.names[row], items.aliases(row))
+        yield _description_triple(item, items.description("person", row))
+        yield _sitelink_triples(told.titles[row], item)
+
+
+def _date_triples(told: Universe, rows: IdArray) -> Iterator[str]:
+    for fact in _DATE_FACTS:
+        days = getattr(told, fact)[rows]
+        predicate = f'> <{terms.DIRECT_NAMESPACE}{PROPERTY_IDS[fact]}> "'
+        for row, day in zip(rows[days > NONE].tolist(), days[days > NONE].tolist(), strict=True):
+            yield f"<{terms.ENTITY_NAMESPACE}Q{FIRST_IDS['person'] + row}{predicate}{date.fromordinal(day).isoformat()}{_DATE_SUFFIX}"
+
+
+def _item_claim_lines(told: Universe, rows: IdArray) -> Iterator[bytes]:
+    """What leads from people to items."""
+    yield _constant_claim_lines("P31", rows, HUMAN)
+    yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[told.female[rows]], FEMALE)
+    yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[~told.female[rows]], MALE)
+    for fact, kind in FACT_ITEM_KINDS.items():
+        values = getattr(told, fact)[rows]
+        yield _claim_lines(PROPERTY_IDS[fact], rows[values > NONE], values[values > NONE], kind)
+    for relation, lists in (("child", told.children), ("friend", told.friends_of)):
+        yield _claim_lines(PROPERTY_IDS[relation], np.repeat(rows, lists.sizes()[rows]), lists.of(rows), "person")
+    yield _claim_lines(PROPERTY_IDS["sibling"], *find_sibling_pairs(told, rows), "person")
+
+
+def _constant_claim_lines(pid: str, rows: IdArray, target: str) -> bytes:
+    return _join_columns(
+        _SUBJECT_PREFIX, _item_numbers(rows, "person"), _predicate_bytes(pid) + target.encode() + _LINE_END
+    )
+
+
+def _claim_lines(pid: str, rows: IdArray | Numbers, values: IdArray | Numbers, kind: str) -> bytes:
+    return _join_columns(
+        _SUBJECT_PREFIX,
+        _item_numbers(rows, "person"),
+        _predicate_bytes(pid) + b"Q",
+        _item_numbers(values, kind),
+        _LINE_END,
+    )
+
+
+def _item_numbers(values: IdArray | Numbers, kind: str) -> Numbers:
+    return values.astype(np.int64) + FIRST_IDS[kind]
+
+
+def _predicate_bytes(pid: str) -> bytes:
+    return f"> <{terms.DIRECT_NAMESPACE}{pid}> <{terms.ENTITY_NAMESPACE}".encode()
+
+
+def _join_columns(*parts: bytes | Numbers) -> bytes:
+    """A line a number, all at once: every number has as many digits, so that all lines are equally long."""
+    count = next(len(part) for part in parts if isinstance(part, np.ndarray))
+    widths = [len(part) if isinstance(part, bytes) else _DIGIT_COUNT for part in parts]
+    lines = np.empty((count, sum(widths)), np.uint8)
+    end = 0
+    for part, width in zip(parts, widths, strict=True):
+        start, end = end, end + width
+        lines[:, start:end] = np.frombuffer(part, np.uint8) if isinstance(part, bytes) else _digit_columns(part)
+    return lines.tobytes()
+
+
+def _digit_columns(numbers: Numbers) -> npt.NDArray[np.uint8]:
+    digits = np.empty((len(numbers), _DIGIT_COUNT), np.uint8)
+    rest = numbers
+    for place in range(_DIGIT_COUNT - 1, -1, -1):
+        rest, digit = np.divmod(rest, 10)
+        digits[:, place] = digit + ord("0")
+    return digits
+
+
+def _label_triples(item: str, label: str, aliases: Iterable[str]) -> Iterator[str]:
+    yield f"<{terms.ENTITY_NAMESPACE}{item}> <{terms.RDFS_LABEL}> {_format_literal(label)} .\n"
+    for alias in aliases:
+        yield f"<{terms.ENTITY_NAMESPACE}{item}> <{terms.SKOS_ALT_LABEL}> {_format_literal(alias)} .\n"
+
+
+def _description_triple(item: str, description: str) -> str:
+    return f"<{terms.ENTITY_NAMESPACE}{item}> <{terms.SCHEMA_DESCRIPTION}> {_format_literal(description)} .\n"
+
+
+def _sitelink_triples(title: str, item: str) -> str:
+    return f"<{terms.page_iri_from_title(title)}> <{terms.SCHEMA_ABOUT}> <{terms.ENTITY_NAMESPACE}{item}> .\n"
+
+
+def _claim_triple(subject: str, pid: str, target: str) -> str:
+    return f"<{terms.ENTITY_NAMESPACE}{subject}> <{terms.DIRECT_NAMESPACE}{pid}> <{terms.ENTITY_NAMESPACE}{target}> .\n"
+
+
+def _format_literal(value: str) -> str:
+    # A JSON string is an N-Triples string for everything that is said here.
+    return json.dumps(value, ensure_ascii=False) + "@en"

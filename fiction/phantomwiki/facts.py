@@ -1,0 +1,208 @@
+"""The facts of an instance (facts.pl) as a universe; rules and what Prolog writes of itself are passed over."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.phantomwiki.prolog import PrologSyntaxError, PrologTerm, PrologValue, parse_value
+from fiction.phantomwiki.records import parse_day
+from fiction.universe.universe import NONE, Friendships, IdArray, Places, Universe
+from worlds.importers.files import MalformedFile, require_storable_text
+
+_ARGUMENT_COUNTS = {
+    "type": 2,
+    "gender": 2,
+    "parent": 2,
+    "married_": 2,
+    "dob": 2,
+    "friend_": 2,
+    "job": 2,
+    "hobby": 2,
+    "attribute": 1,
+}
+"""What is read. Published instances marry exactly those who have a child; married_ is ours, for couples without."""
+_FACT_START = re.compile(rf"^(?:{'|'.join(_ARGUMENT_COUNTS)})\(", re.MULTILINE)
+_FACT_END = re.compile(r"\s*\.(?=\s|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """A universe and what else its file states: the jobs and hobbies once more as bare attributes, with repetitions."""
+
+    universe: Universe
+    attributes: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _PrologFact:
+    line: int
+    args: tuple[str, ...]
+
+
+def parse_facts(file: Path, text: str) -> InstanceFacts:
+    """The universe of the text of a facts.pl; MalformedFile where it states what no universe can hold."""
+    found: dict[str, list[_PrologFact]] = {name: [] for name in _ARGUMENT_COUNTS}
+    for name, fact in _iter_facts(file, text):
+        found[name].append(fact)
+    if not found["type"]:
+        raise MalformedFile(file, None, 'it declares nobody with a fact like type("Ann Lee", person)')
+    return InstanceFacts(
+        _UniverseBuilder(file, found["type"]).universe(found), Counter(fact.args[0] for fact in found["attribute"])
+    )
+
+
+def _iter_facts(file: Path, text: str) -> Iterator[tuple[str, _PrologFact]]:
+    line, seen = 1, 0
+    for start in _FACT_START.finditer(text):
+        line, seen = line + text.count("\n", seen, start.start()), start.start()
+        try:
+            value, end = parse_value(text, start.start())
+            yield start[0][:-1], _PrologFact(line, _require_strings(value, text, end))
+        except PrologSyntaxError as wrong:
+            raise MalformedFile(file, line, f"no fact: {wrong}") from wrong
+
+
+def _require_strings(value: PrologValue, text: str, end: int) -> tuple[str, ...]:
+    if not isinstance(value, PrologTerm) or not _FACT_END.match(text, end):
+        raise PrologSyntaxError("a fact is needed here, with a full stop behind it")
+    args = tuple(arg.name if isinstance(arg, PrologTerm) and not arg.args else arg for arg in value.args)
+    strings = tuple(arg for arg in args if isinstance(arg, str))
+    if len(strings) != len(args) or len(args) != _ARGUMENT_COUNTS[value.name]:
+        raise PrologSyntaxError(f"{value.name} is stated of {_ARGUMENT_COUNTS[value.name]} strings")
+    return strings
+
+
+class _UniverseBuilder:
+    """Turns the facts about people into arrays; `file` is named where they contradict each other."""
+
+    def __init__(self, file: Path, people: list[_PrologFact]) -> None:
+        self._file = file
+        self._rows: dict[str, int] = {}
+        for fact in people:
+            name, kind = fact.args
+            if kind != "person":
+                raise MalformedFile(file, fact.line, f"{name!r} is a {kind}; only people are known")
+            if name in self._rows:
+                raise MalformedFile(file, fact.line, f"two people are called {name!r}, who cannot be told apart")
+            self._rows[self._text(name, fact)] = len(self._rows)
+
+    def universe(self, found: Mapping[str, list[_PrologFact]]) -> Universe:
+        """The universe of the facts, by name."""
+        female = self._female(found["gender"])
+        father, mother = self._parents(found["parent"], female)
+        jobs, job = self._values(found["job"], "job")
+        hobbies, hobby = self._values(found["hobby"], "hobby")
+        birth, nothing = self._births(found["dob"]), self._nothing()
+        names = tuple(self._rows)
+        return Universe(
+            names=names,
+            titles=names,
+            female=female,
+            father=father,
+            mother=mother,
+            spouse=self._spouses(self._couples(father, mother, found["married_"])),
+            birth=birth,
+            death=nothing,
+            wedding=nothing,
+            birthplace=nothing,
+            residence=nothing,
+            job=job,
+            hobby=hobby,
+            friends=self._friends(found["friend_"]),
+            places=Places(),
+            jobs=jobs,
+            hobbies=hobbies,
+            today=int(birth.max()),
+        )
+
+    def _nothing(self) -> IdArray:
+        return np.full(len(self._rows), NONE, np.int32)
+
+    def _text(self, text: str, fact: _PrologFact) -> str:
+        if not text.strip() or "\n" in text:
+            raise MalformedFile(self._file, fact.line, "a name or value is blank or has a line break in it")
+        return require_storable_text(text, self._file, fact.line)
+
+    def _row(self, name: str, fact: _PrologFact) -> int:
+        if name not in self._rows:
+            raise MalformedFile(self._file, fact.line, f"{name!r} is nobody: no type({name!r}, person) is stated")
+        return self._rows[name]
+
+    def _one_each(self, facts: list[_PrologFact], what: str) -> list[_PrologFact]:
+        """The facts in the order of the people, everybody having exactly one."""
+        stated: dict[int, _PrologFact] = {}
+        for fact in facts:
+            if stated.setdefault(self._row(fact.args[0], fact), fact) is not fact:
+                raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} has a second {what}")
+        for name, row in self._rows.items():
+            if row not in stated:
+                raise MalformedFile(self._file, None, f"no {what} of {name!r} is stated")
+        return [stated[row] for row in range(len(stated))]
+
+    def _female(self, facts: list[_PrologFact]) -> npt.NDArray[np.bool_]:
+        for fact in facts:
+            if fact.args[1] not in ("female", "male"):
+                raise MalformedFile(self._file, fact.line, f"the gender {fact.args[1]!r} is neither female nor male")
+        return np.array([fact.args[1] == "female" for fact in self._one_each(facts, "gender")], np.bool_)
+
+    def _births(self, facts: list[_PrologFact]) -> IdArray:
+        return np.array([self._day(fact) for fact in self._one_each(facts, "date of birth")], np.int32)
+
+    def _day(self, fact: _PrologFact) -> int:
+        try:
+            return parse_day(fact.args[1])
+        except ValueError as wrong:
+            raise MalformedFile(self._file, fact.line, str(wrong)) from wrong
+
+    def _values(self, facts: list[_PrologFact], what: str) -> tuple[tuple[str, ...], IdArray]:
+        values = [self._text(fact.args[1], fact) for fact in self._one_each(facts, what)]
+        listed = tuple(sorted(set(values)))
+        numbers = {value: number for number, value in enumerate(listed)}
+        return listed, np.array([numbers[value] for value in values], np.int32)
+
+    def _parents(self, facts: list[_PrologFact], female: npt.NDArray[np.bool_]) -> tuple[IdArray, IdArray]:
+        father, mother = self._nothing(), self._nothing()
+        for fact in facts:
+            child, parent = (self._row(name, fact) for name in fact.args)
+            side, word = (mother, "mother") if female[parent] else (father, "father")
+            if child == parent or side[child] not in (NONE, parent):
+                who = repr(fact.args[0])
+                said = f"{who} would be their own parent" if child == parent else f"a second {word} of {who} is stated"
+                raise MalformedFile(self._file, fact.line, said)
+            side[child] = parent
+        return father, mother
+
+    def _couples(
+        self, father: IdArray, mother: IdArray, married: list[_PrologFact]
+    ) -> Iterator[tuple[int, int, int | None]]:
+        """The rows of partners, each couple as often as something tells of it, and the line that does."""
+        for child in np.flatnonzero((father >= 0) & (mother >= 0)):
+            yield int(father[child]), int(mother[child]), None
+        for fact in married:
+            one, other = (self._row(name, fact) for name in fact.args)
+            yield one, other, fact.line
+
+    def _spouses(self, couples: Iterable[tuple[int, int, int | None]]) -> IdArray:
+        spouse = self._nothing()
+        for left, right, line in couples:
+            for one, other in ((left, right), (right, left)):
+                if one == other or spouse[one] not in (NONE, other):
+                    who = list(self._rows)[one]
+                    reason = f"{who!r} has children with, or is married to, two people or themselves"
+                    raise MalformedFile(self._file, line, f"{reason}; here everybody has one partner at most")
+                spouse[one] = other
+        return spouse
+
+    def _friends(self, facts: list[_PrologFact]) -> Friendships:
+        pairs = set()
+        for fact in facts:
+            one, other = sorted(self._row(name, fact) for name in fact.args)
+            if one == other:
+                raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} is said to be their own friend")
+            pairs.add((one, other))
+        return Friendships(np.array(sorted(pairs), np.int32).reshape(-1, 2))

@@ -1,0 +1,283 @@
+"""An instance of a folder as a world: its articles, a graph of its facts, its questions with their answers.
+
+Where the parts of an instance lie in a folder: as its generator writes them, or as the hub keeps it.
+Published questions as a world's questions.jsonl has them, with gold in every formalism.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.items import ItemCatalog
+from fiction.generator.statements import generate_triples
+from fiction.phantomwiki.articles import (
+    STATED_FACTS_FILE,
+    PublishedArticle,
+    StatedFacts,
+    parse_sentences,
+    read_articles,
+)
+from fiction.phantomwiki.chains import to_chain
+from fiction.phantomwiki.facts import InstanceFacts, parse_facts
+from fiction.phantomwiki.published import PublishedQuestion, UnknownPrologGoal, parse_query, read_questions
+from fiction.phantomwiki.records import ValueCodec, iter_records
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.expressions import Count, Expression, Fact
+from fiction.questions.names import NameFormatter
+from fiction.questions.question import GoldBuilder
+from fiction.questions.question_file import QUESTIONS_FILE
+from fiction.universe.universe import FACTS, GRAPH, TEXT, FactSources, Universe
+from worlds.build import WorldContents, build_world
+from worlds.importers.files import MalformedFile, parse_json, read_text_file
+from worlds.source import Article
+
+_FACT_FILES = ("facts.pl", "facts.pl.gz")
+_ARTICLE_FILES = ("articles.json", "articles.json.gz", "articles.jsonl", "articles.jsonl.gz")
+# The first of them that is there: the slim ones say the same in fewer words.
+_QUESTION_FILES = (
+    "questions.json",
+    "questions.json.gz",
+    "questions.jsonl",
+    "questions.jsonl.gz",
+    "questions.slim.jsonl",
+    "questions.slim.jsonl.gz",
+)
+_RELATION_FILES = ("relations.json", "relations.json.gz")
+_HUB_FOLDERS = ("database", "text-corpus", "question-answer")
+_SHARD_PATTERN = re.compile(r"(.+)-\d{5}-of-\d{5}\.parquet")
+_TYPE_FILE_PATTERN = re.compile(r"type(\d+)\.json(?:\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceLayout:
+    """The files of one instance."""
+
+    facts: tuple[Path, ...]
+    articles: tuple[Path, ...]
+    questions: tuple[Path, ...]
+    relations: Path | None = None
+    """Every cell of every relation, where somebody has computed them."""
+
+
+def find_instance_layout(folder: Path, split: str | None = None) -> InstanceLayout:
+    """The files of the instance in a folder, or of the split of that name in a folder of several."""
+    if not folder.is_dir():
+        raise MalformedFile(folder, None, "there is no such folder; an instance is a folder of facts and questions")
+    if (folder / _HUB_FOLDERS[0]).is_dir():
+        return _hub_layout(folder, split)
+    if not _find_first(folder, _FACT_FILES):
+        return _split_layout(folder, split)
+    articles = _find_first(folder, _ARTICLE_FILES) or _sort_paths((folder / "articles").glob("*.txt"))
+    questions = _find_first(folder, _QUESTION_FILES) or _sort_by_type((folder / "questions").glob("type*"))
+    for found, wanted in (
+        (articles, f"{_ARTICLE_FILES[0]} or articles/"),
+        (questions, f"{_QUESTION_FILES[0]} or questions/"),
+    ):
+        if not found:
+            raise MalformedFile(folder, None, f"the folder has no {wanted}")
+    relations = _find_first(folder, _RELATION_FILES)
+    return InstanceLayout(_find_first(folder, _FACT_FILES), articles, questions, relations[0] if relations else None)
+
+
+def _split_layout(folder: Path, split: str | None) -> InstanceLayout:
+    splits = {
+        path.name: path for path in _sort_paths(folder.iterdir()) if path.is_dir() and _find_first(path, _FACT_FILES)
+    }
+    if not splits:
+        raise MalformedFile(folder, None, f"the folder has no {_FACT_FILES[0]}, nor has any folder in it")
+    return find_instance_layout(splits[_choose_split(folder, sorted(splits), split)])
+
+
+def _hub_layout(folder: Path, split: str | None) -> InstanceLayout:
+    shards = {part: _group_shards(folder / part) for part in _HUB_FOLDERS}
+    name = _choose_split(folder, sorted(shards[_HUB_FOLDERS[0]]), split)
+    for part in _HUB_FOLDERS:
+        if name not in shards[part]:
+            raise MalformedFile(folder / part, None, f"it has no split {name}")
+    facts, articles, questions = (tuple(shards[part][name]) for part in _HUB_FOLDERS)
+    return InstanceLayout(facts, articles, questions)
+
+
+def _group_shards(folder: Path) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in _sort_paths(folder.glob("*.parquet")):
+        shard = _SHARD_PATTERN.fullmatch(path.name)
+        found.setdefault(shard[1] if shard else path.stem, []).append(path)
+    return found
+
+
+def _choose_split(folder: Path, splits: list[str], split: str | None) -> str:
+    if split in splits:
+        return str(split)
+    if split is None and len(splits) == 1:
+        return splits[0]
+    told = f"there is no split {split}" if split else "it holds several instances"
+    there = ", ".join(splits) or "none is there"
+    raise MalformedFile(folder, None, f"{told}; name one with --where split=NAME: {there}")
+
+
+def _find_first(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(folder / name for name in names if (folder / name).is_file())[:1]
+
+
+def _sort_by_type(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """In the order of the numbers, type2 before type10."""
+    numbered = {int(found[1]): path for path in paths if (found := _TYPE_FILE_PATTERN.fullmatch(path.name))}
+    return tuple(numbered[number] for number in sorted(numbered))
+
+
+def _sort_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(sorted(paths))
+
+
+def assign_text_and_graph(universe: Universe) -> FactSources:
+    """That text and graph each tell everything, as an instance's do."""
+    masks = {fact: np.full(len(universe), TEXT | GRAPH, np.uint8) for fact in FACTS}
+    return FactSources(masks, np.full(len(universe.friends.pairs), TEXT | GRAPH, np.uint8))
+
+
+class QuestionRowBuilder:
+    """Makes the rows of the questions of one instance."""
+
+    def __init__(self, values: ValueCodec) -> None:
+        self._values = values
+        universe = values.universe
+        self._gold = GoldBuilder(universe, assign_text_and_graph(universe), NameFormatter(universe, plain=True))
+
+    def row(self, question: PublishedQuestion) -> dict[str, Any]:
+        """The row, with the published answers, difficulty, query and number of the template; how the answers are found
+        is ours. UnknownGoal when the query cannot be read.
+        """
+        expression = parse_query(question.goals, question.variable, self._values)
+        chain = to_chain(expression)
+        kind = chain.kind if chain else "", " ".join(question.template)
+        return {
+            **self._gold.of(0, expression, question.text, kind).to_row(),
+            "id": question.id,
+            "answers": [{"text": text, "entity": self._entity(expression, text)} for text in question.answers],
+            "difficulty": question.difficulty,
+            "type": question.type,
+            "prolog": question.prolog(),
+        }
+
+    def _entity(self, expression: Expression, text: str) -> str | None:
+        items = ItemCatalog(self._values.universe)
+        kind = _classify_answer(expression)
+        item_of = {"person": items.person, "job": items.job, "hobby": items.hobby}.get(kind)
+        try:
+            return item_of(self._values.number(kind, text)) if item_of else None
+        except ValueError:
+            # A wrong answer may name nobody; whether it is right is verified, not imported.
+            return None
+
+
+def _classify_answer(expression: Expression) -> str:
+    match expression:
+        case Fact(fact):
+            return FACT_VALUE_KINDS[fact]
+        case Count():
+            return "number"
+    return "person"
+
+
+INSTANCE_FORMAT = "phantomwiki"
+
+
+def import_instance(
+    worlds: Path, name: str, folder: Path, told: Mapping[str, str | None], *, replace: bool = False
+) -> dict[str, Any]:
+    """Build the world and give what its world.toml says, `told` with it; `split` there names one instance of several.
+
+    MalformedFile when a file is not what it should be.
+    """
+    instance = _InstanceReader(find_instance_layout(folder, told.get("split")))
+    with TemporaryDirectory(prefix="showhow-graph-") as made:
+        graph = Path(made) / "graph.nt"
+        with graph.open("wb") as stream:
+            stream.writelines(generate_triples(instance.facts.universe))
+        return build_world(worlds, name, instance.sources(graph, told), replace=replace)
+
+
+class _InstanceReader:
+    """Everything that a folder holds, read and checked."""
+
+    def __init__(self, layout: InstanceLayout) -> None:
+        self.facts = _read_facts(layout)
+        self._values = ValueCodec(self.facts.universe)
+        self._articles = list(self._checked(read_articles(layout.articles)))
+        self._rows = [json.dumps(row, ensure_ascii=False) for row in self._questions(layout)]
+        self._relations = _read_relations(layout)
+
+    def sources(self, graph: Path, told: Mapping[str, str | None]) -> WorldContents:
+        """What the world is built from."""
+        universe = self.facts.universe
+        about = {**told, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
+        files = {
+            UNIVERSE_FILE: universe.save,
+            QUESTIONS_FILE: self._write_questions,
+            STATED_FACTS_FILE: self._stated().save,
+        }
+        return WorldContents((self._article(each) for each in self._articles), graph, about, files)
+
+    def _checked(self, articles: Iterator[PublishedArticle]) -> Iterator[PublishedArticle]:
+        seen: set[str] = set()
+        for article in articles:
+            try:
+                self._values.number("person", article.title)
+            except ValueError as wrong:
+                raise article.wrong(f"the article is about nobody: {wrong}") from wrong
+            if article.title in seen:
+                raise article.wrong(f"there are two articles about {article.title!r}")
+            seen.add(article.title)
+            yield article
+
+    def _article(self, article: PublishedArticle) -> Article:
+        row = self._values.number("person", article.title)
+        sentences, sections = parse_sentences(article.text)
+        return Article(article.title, sentences, ItemCatalog(self.facts.universe).person(row), sections)
+
+    def _questions(self, layout: InstanceLayout) -> Iterator[dict[str, Any]]:
+        rows = QuestionRowBuilder(self._values)
+        for record, question in read_questions(layout.questions):
+            try:
+                yield rows.row(question)
+            except UnknownPrologGoal as wrong:
+                raise record.wrong(f"of the question {question.id}, {wrong}") from wrong
+
+    def _write_questions(self, file: Path) -> None:
+        file.write_text("".join(f"{row}\n" for row in self._rows), encoding="utf-8")
+
+    def _stated(self) -> StatedFacts:
+        facts = {article.title: list(article.facts) for article in self._articles}
+        return StatedFacts(facts, dict(sorted(self.facts.attributes.items())), self._relations)
+
+
+def _read_facts(layout: InstanceLayout) -> InstanceFacts:
+    file = layout.facts[0]
+    if file.suffix != ".parquet":
+        return parse_facts(file, read_text_file(file))
+    return parse_facts(
+        file, "\n".join(record.text("content") for each in layout.facts for record in iter_records(each))
+    )
+
+
+def _read_relations(layout: InstanceLayout) -> dict[str, dict[str, list[str]]]:
+    if layout.relations is None:
+        return {}
+    found = parse_json(read_text_file(layout.relations), layout.relations, None)
+    if not isinstance(found, dict) or not all(_is_cell_table(cells) for cells in found.values()):
+        raise MalformedFile(layout.relations, None, "it is no object of relations, each an object of lists of people")
+    return found
+
+
+def _is_cell_table(cells: Any) -> bool:
+    if not isinstance(cells, dict):
+        return False
+    return all(isinstance(found, list) and all(isinstance(each, str) for each in found) for found in cells.values())

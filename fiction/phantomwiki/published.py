@@ -1,0 +1,147 @@
+"""An instance's questions, as records with their query in Prolog.
+
+Published queries (lists of Prolog goals, the outermost relation first) as expressions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fiction.phantomwiki.prolog import PrologSyntaxError, PrologTerm, PrologValue, PrologVariable, parse_goal
+from fiction.phantomwiki.records import ATTRIBUTE_FACTS, SourceRecord, ValueCodec, iter_records
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.expressions import Count, Expression, Fact, Having, Named, People, Related
+from fiction.universe.relations import RELATIONS
+
+
+class UnknownPrologGoal(ValueError):
+    """A goal is none that the published grammar makes, or does not hang together with those behind it."""
+
+
+def parse_query(goals: Sequence[str], answer: str, values: ValueCodec) -> Expression:
+    """What a query asks; UnknownGoal names the goal that cannot be read."""
+    reader = _GoalReader(values)
+    if not goals:
+        raise UnknownPrologGoal("there is no goal")
+    for goal in reversed(goals):
+        try:
+            reader.read(parse_goal(goal))
+        except (PrologSyntaxError, ValueError) as wrong:
+            raise UnknownPrologGoal(f"the goal {goal} cannot be read: {wrong}") from wrong
+    if reader.expression is None or reader.bound != answer:
+        raise UnknownPrologGoal(f"the goal {goals[0]} does not give the answer {answer}")
+    return reader.expression
+
+
+class _GoalReader:
+    """Reads goals from the innermost one; each speaks of the variable that the one before it has bound."""
+
+    def __init__(self, values: ValueCodec) -> None:
+        self.expression: Expression | None = None
+        self.bound: str | None = None
+        self._values = values
+
+    def read(self, goal: PrologTerm) -> None:
+        """Take one more goal round what was read."""
+        match goal:
+            case PrologTerm(
+                "aggregate_all",
+                (PrologTerm("count", ()), PrologTerm("distinct", (PrologTerm() as counted,)), PrologVariable(count)),
+            ):
+                of, _ = self._related(counted)
+                self.expression, self.bound = Count(of, each=True), count
+            case PrologTerm(name, (_, _)) if name in RELATIONS:
+                self.expression, self.bound = self._related(goal)
+            case PrologTerm(name, (PrologVariable(who), str(text))) if (
+                name in ATTRIBUTE_FACTS and self.expression is None
+            ):
+                fact = ATTRIBUTE_FACTS[name]
+                number = self._values.number(FACT_VALUE_KINDS[fact], text)
+                self.expression, self.bound = Having(fact, number), who
+            case PrologTerm(name, (whose, PrologVariable(value))) if name in ATTRIBUTE_FACTS:
+                self.expression, self.bound = Fact(ATTRIBUTE_FACTS[name], self._whose(whose)), value
+            case _:
+                raise ValueError("it is neither a relation, an attribute nor a count of a relation")
+
+    def _related(self, goal: PrologTerm) -> tuple[Related, str]:
+        match goal:
+            case PrologTerm(name, (whose, PrologVariable(who))) if name in RELATIONS:
+                return Related(name, self._whose(whose)), who
+        raise ValueError("a relation leads from somebody to a variable")
+
+    def _whose(self, whose: PrologValue) -> People:
+        if isinstance(whose, str):
+            if self.expression is not None:
+                raise ValueError("what the goals behind it find is not used")
+            return Named(self._values.number("person", whose))
+        if not isinstance(whose, PrologVariable) or whose.name != self.bound:
+            raise ValueError("nothing behind it tells of whom it speaks")
+        if not isinstance(self.expression, (Having, Related)):
+            raise ValueError("it speaks of what is no person")  # noqa: TRY004 - the query is wrong, not its type
+        return self.expression
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedQuestion:
+    """A question as it was published."""
+
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    goals: tuple[str, ...]
+    """The query, outermost goal first."""
+    variable: str
+    """Of the goals, whose values are the answers."""
+    template: tuple[str, ...]
+    """Its words and gaps, or all of them as one text."""
+    type: int
+    difficulty: int
+
+    def prolog(self) -> dict[str, Any]:
+        """The query as a record has it."""
+        return {"query": list(self.goals), "answer": self.variable}
+
+    def to_record(self) -> dict[str, Any]:
+        """The record, without the traces of Prolog's proofs (as their option to skip these writes it)."""
+        return {
+            "id": self.id,
+            "question": self.text,
+            "solution_traces": "[]",
+            "answer": list(self.answers),
+            "prolog": self.prolog(),
+            "template": list(self.template),
+            "type": self.type,
+            "difficulty": self.difficulty,
+            "is_aggregation_question": self.text.startswith("How many"),
+        }
+
+
+def read_questions(files: Sequence[Path]) -> Iterator[tuple[SourceRecord, PublishedQuestion]]:
+    """The questions of the files, each with the record that it was read from."""
+    known: set[str] = set()
+    for file in files:
+        for record in iter_records(file):
+            question = _parse_question(record)
+            if question.id in known:
+                raise record.wrong(f"there are two questions with the id {question.id}")
+            known.add(question.id)
+            yield record, question
+
+
+def _parse_question(record: SourceRecord) -> PublishedQuestion:
+    prolog = record.fields.get("prolog")
+    if not isinstance(prolog, dict):
+        raise record.wrong("the field 'prolog' is no object with a 'query' and an 'answer'")
+    query = SourceRecord(record.file, record.line, prolog)
+    template = record.fields.get("template")
+    return PublishedQuestion(
+        id=record.text("id"),
+        text=record.text("question"),
+        answers=tuple(record.texts("answer")),
+        goals=tuple(query.texts("query")),
+        variable=query.text("answer"),
+        template=(record.text("template"),) if isinstance(template, str) else tuple(record.texts("template")),
+        type=record.number("type"),
+        difficulty=record.number("difficulty"),
+    )

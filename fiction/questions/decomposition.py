@@ -1,0 +1,289 @@
+"""The gold triples of PDRR: a question as triples with bridge entities to be found, and the facts that complete them.
+
+    structure(expression) -> "chain" | "parallel"
+    triples(expression, root: Node, things: Things) -> dict     `root` is Reasoning(things).root(expression, question)
+
+The result is {"decomposition": [[subject, relation, object], ...], "completed": [{"subject", "subject_id", "relation",
+"pid", "object", "object_id"}, ...]}. What is to be found is written person#1, date#2, country#3 ...; a condition stands
+in the object ("before 5 March 1931"). Of the facts of one operation the first are written, and "left_off" tells that
+there are more.
+
+The gold atomic tree of AtomR: a question above its sub-questions, each leaf one operator or direct reasoning.
+
+    tree(root: Node, things: Things) -> dict     `root` is Reasoning(things).root(expression, question)
+    published(tree) -> dict                      the shape of the published trees: question -> sub-questions or call
+
+A tree is {"number": 0, "question", "answers", "count", "children": [...]}; a leaf has, in place of children, "operator"
+(Search, Relate, Filter, or DR for direct reasoning) and "arguments", where "[3]" stands for the answers of question 3;
+a leaf of direct reasoning has "how": both, count, count each, earliest, latest, earlier, later, same, different,
+overlap, within. Questions are numbered breadth first, as in the paper. Of many answers the first are written:
+"count" tells how many there are and "left_off" how many are not written.
+The gold sub-questions of GEEK, in StrategyQA's form: in order, with answers, facts, and whether to retrieve.
+
+    subquestions(reasoning: Reasoning, root: Node) -> list[dict]
+
+Each is {"question", "answers", "count", "facts", "retrieval"}; "#2" in a question stands for the answers of the second.
+The last one's answer is the question's. Of many answers and facts the first are written: "count" tells how many answers
+there are, "left_off" how many of them are not written, and "more_facts" that there are more facts.
+"""
+
+from collections import deque
+from functools import singledispatchmethod
+from itertools import islice
+from typing import Any
+
+from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
+from fiction.questions import wording
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.expressions import (
+    Both,
+    Compare,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Judge,
+    Most,
+    Named,
+    Only,
+    Place,
+    Related,
+    Same,
+    is_chain,
+)
+from fiction.questions.facts import FactTriple
+from fiction.questions.reasoning import DIRECT_REASONING, SEARCH, ReasoningBuilder, ReasoningNode, split_relation
+from fiction.questions.things import MAX_ANSWERS_SHOWN, ThingCatalog
+from fiction.questions.wording import FACT_LABELS
+from fiction.universe.relations import get_relation
+
+
+def build_atomic_tree(root: ReasoningNode, things: ThingCatalog) -> dict[str, Any]:
+    """The tree as JSON objects, every question with its gold answers."""
+    return _encode_node(root, things, _number_nodes(root))
+
+
+def _number_nodes(root: ReasoningNode) -> dict[ReasoningNode, int]:
+    found: dict[ReasoningNode, int] = {}
+    waiting = deque([root])
+    while waiting:
+        node = waiting.popleft()
+        found[node] = len(found)
+        waiting.extend(node.children)
+    return found
+
+
+def _encode_node(node: ReasoningNode, things: ThingCatalog, numbers: dict[ReasoningNode, int]) -> dict[str, Any]:
+    def told(part: str | ReasoningNode) -> str:
+        return part if isinstance(part, str) else f"[{numbers[part]}]"
+
+    written: dict[str, Any] = {"number": numbers[node], "question": "".join(map(told, node.question))}
+    written |= things.bounded(node.kind, node.values)
+    if node.children:
+        return written | {"children": [_encode_node(child, things, numbers) for child in node.children]}
+    written |= {"operator": node.operator, "arguments": [told(part) for part in node.arguments]}
+    return written | {"how": node.relation} if node.operator == DIRECT_REASONING else written
+
+
+def to_published_tree(tree: dict[str, Any]) -> dict[str, list[str] | str]:
+    """The tree as the published files have it, without answers."""
+    found: dict[str, list[str] | str] = {}
+    _add_published_node(tree, found)
+    return found
+
+
+def _add_published_node(node: dict[str, Any], found: dict[str, list[str] | str]) -> None:
+    children = node.get("children")
+    if children is None:
+        found[_node_key(node)] = _format_call(node)
+        return
+    found[_node_key(node)] = [_node_key(child) for child in children]
+    for child in children:
+        _add_published_node(child, found)
+
+
+def _node_key(node: dict[str, Any]) -> str:
+    number, question = node["number"], node["question"]
+    return f"{number}. {question}" if number else str(question)
+
+
+def _format_call(leaf: dict[str, Any]) -> str:
+    if leaf["operator"] == DIRECT_REASONING:
+        return "[END]"
+    arguments = (text if _is_reference(text) else f'"{text}"' for text in leaf["arguments"])
+    return f"{leaf['operator']}({', '.join(arguments)})"
+
+
+def _is_reference(text: str) -> bool:
+    return text[:1] == "[" and text[-1:] == "]" and text[1:-1].isdecimal()
+
+
+def build_subquestions(reasoning: ReasoningBuilder, root: ReasoningNode) -> list[dict[str, Any]]:
+    """One sub-question an operation; what the question names needs none."""
+    asked = [leaf for leaf in root.leaves() if leaf.retrieves or leaf.operator != SEARCH]
+    places = {leaf: f"#{place}" for place, leaf in enumerate(asked, 1)}
+
+    def told(part: str | ReasoningNode) -> str:
+        if isinstance(part, str):
+            return part
+        *_, last = part.leaves()
+        return places.get(last) or reasoning.things.said(last.kind, int(last.values[0]))
+
+    return [_encode_subquestion(leaf, reasoning) | {"question": "".join(map(told, leaf.question))} for leaf in asked]
+
+
+def _encode_subquestion(leaf: ReasoningNode, reasoning: ReasoningBuilder) -> dict[str, Any]:
+    things = reasoning.things
+    found = list(islice(dict.fromkeys(reasoning.facts(leaf)), MAX_ANSWERS_SHOWN + 1))
+    facts = [wording.fact_sentence(triple, things) for triple in found[:MAX_ANSWERS_SHOWN]]
+    written: dict[str, Any] = {"question": "", **things.bounded(leaf.kind, leaf.values), "facts": facts}
+    if len(found) > MAX_ANSWERS_SHOWN:
+        written["more_facts"] = True
+    return written | {"retrieval": leaf.retrieves}
+
+
+_UNKNOWN_NAMES = {"day": "date", "job": "occupation"}
+
+
+def classify_structure(expression: Expression) -> str:
+    """Chain for one path of relations, where each step needs the one before; parallel for everything else."""
+    return "chain" if is_chain(expression) else "parallel"
+
+
+def build_triples(expression: Expression, reasoning: ReasoningBuilder, root: ReasoningNode) -> dict[str, Any]:
+    """The decomposition and the completed triples."""
+    things = reasoning.things
+    completed: list[dict[str, Any]] = []
+    left_off = False
+    for leaf in root.leaves():
+        found = list(islice(dict.fromkeys(reasoning.facts(leaf)), MAX_ANSWERS_SHOWN + 1))
+        left_off |= len(found) > MAX_ANSWERS_SHOWN
+        completed += [encode_completed_triple(triple, things) for triple in found[:MAX_ANSWERS_SHOWN]]
+    distinct = list({tuple(one.values()): one for one in completed}.values())
+    told: dict[str, Any] = {"decomposition": TripleDecomposition(things).of(expression), "completed": distinct}
+    return told | {"left_off": True} if left_off else told
+
+
+def encode_completed_triple(triple: FactTriple, things: ThingCatalog) -> dict[str, Any]:
+    """A fact as a hop of a question's decomposition is written."""
+    pid = PROPERTY_IDS[triple.relation]
+    return {
+        "subject": things.answer(*triple.subject),
+        "subject_id": things.entity(*triple.subject),
+        "relation": PROPERTY_LABELS[pid][0],
+        "pid": pid,
+        "object": things.answer(*triple.object),
+        "object_id": things.entity(*triple.object),
+    }
+
+
+class TripleDecomposition:
+    """Takes one expression apart; what is to be found is numbered as it is met."""
+
+    def __init__(self, things: ThingCatalog) -> None:
+        self._things = things
+        self._found: list[list[str]] = []
+        self._wanted = 0
+
+    def of(self, expression: Expression) -> list[list[str]]:
+        """The triples in the order in which they are to be completed."""
+        self._ask(expression)
+        return self._found
+
+    def _new(self, kind: str) -> str:
+        self._wanted += 1
+        return f"{_UNKNOWN_NAMES.get(kind, kind)}#{self._wanted}"
+
+    @singledispatchmethod
+    def _ask(self, expression: Expression) -> str:
+        """Write the triples of what is asked, and give the name of what is to be found last."""
+        return self._person(expression, "")
+
+    @_ask.register
+    def _(self, fact: Fact) -> str:
+        return self._fact(fact.fact, self._person(fact.of, ""))
+
+    @_ask.register
+    def _(self, place: Place) -> str:
+        return self._place(place.kind, self._ask(place.of))
+
+    @_ask.register
+    def _(self, count: Count) -> str:
+        return self._person(count.of, "")
+
+    @_ask.register
+    def _(self, compare: Compare) -> str:
+        return [self._fact(compare.fact, self._person(side, "")) for side in (compare.left, compare.right)][-1]
+
+    @_ask.register
+    def _(self, same: Same) -> str:
+        ends = [self._fact(same.fact, self._person(side, "")) for side in (same.left, same.right)]
+        return [self._place("country", end) for end in ends][-1] if same.country else ends[-1]
+
+    @_ask.register
+    def _(self, judge: Judge) -> str:
+        if judge.strategy == "passport":
+            return self._ask(Same(judge.left, judge.right, "residence", country=True))
+        lived = ("birth", "death")
+        last = ""
+        for side, facts in ((judge.left, lived), (judge.right, lived if judge.strategy == "met" else ("wedding",))):
+            person = self._person(side, "")
+            last = [self._fact(fact, person) for fact in facts][-1]
+        return last
+
+    @singledispatchmethod
+    def _person(self, people: Expression, wanted: str) -> str:
+        """Write the triples of people, called `wanted` or something new, and give their name."""
+        raise TypeError(f"{type(people).__name__} is nobody who could be {wanted or 'found'}")
+
+    @_person.register
+    def _(self, named: Named, wanted: str) -> str:  # noqa: ARG002 - who is named needs no other name
+        return self._things.universe.titles[named.person]
+
+    @_person.register
+    def _(self, having: Having, wanted: str) -> str:
+        person = wanted or self._new("person")
+        value = self._things.said(FACT_VALUE_KINDS[having.fact], having.value)
+        self._found.append([person, FACT_LABELS[having.fact], value])
+        return person
+
+    @_person.register
+    def _(self, expression: Related, wanted: str) -> str:
+        head = self._person(expression.of, "")
+        steps = split_relation(get_relation(expression.relation))
+        for place, step in enumerate(steps, 1):
+            found = wanted if wanted and place == len(steps) else self._new("person")
+            self._found.append([head, step.words, found])
+            head = found
+        return head
+
+    @_person.register
+    def _(self, only: Only, wanted: str) -> str:
+        person = self._person(only.of, wanted)
+        value = self._things.said(FACT_VALUE_KINDS[only.fact], only.value)
+        self._found.append([person, FACT_LABELS[only.fact], value if only.test == "is" else f"{only.test} {value}"])
+        return person
+
+    @_person.register
+    def _(self, both: Both, wanted: str) -> str:
+        # One name on both sides: who is found must fit both.
+        person = wanted or self._new("person")
+        for side in (both.left, both.right):
+            self._person(side, person)
+        return person
+
+    @_person.register
+    def _(self, most: Most, wanted: str) -> str:
+        person = self._person(most.of, wanted)
+        self._found.append([person, FACT_LABELS[most.fact], self._new("day")])
+        return person
+
+    def _fact(self, fact: str, person: str) -> str:
+        value = self._new(FACT_VALUE_KINDS[fact])
+        self._found.append([person, FACT_LABELS[fact], value])
+        return value
+
+    def _place(self, kind: str, town: str) -> str:
+        place = self._new(kind)
+        self._found.append([town, kind, place])
+        return place

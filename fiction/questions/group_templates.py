@@ -1,0 +1,172 @@
+"""Templates about several people at once: who fits, before or after a year, first or last, and how many."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from fiction.questions.composition_templates import (
+    FACT_PAIRS,
+    PLACEHOLDERS,
+    DrawFunction,
+    QuestionTemplate,
+    relation_phrase,
+)
+from fiction.questions.expressions import Both, Count, Expression, Fact, Having, Most, Only, People
+from fiction.questions.walk import RandomWalk
+from fiction.questions.wording import FACT_LABELS
+
+FILTER, COMPARATIVE, SUPERLATIVE, COUNT = "filter", "comparative", "superlative", "count"
+_CONDITION_PHRASES = {
+    "job": "have the occupation <job>",
+    "hobby": "have the hobby <hobby>",
+    "birthplace": "were born in <town>",
+    "residence": "have their residence in <town>",
+}
+_EVENT_PHRASES = {"birth": "were born", "death": "died", "wedding": "married"}
+_SINGULAR_EVENT_PHRASES = {"birth": "was born", "death": "died", "wedding": "married"}
+_EMPTY_COUNT_INTERVAL = 5
+"""Of the questions how many fit, one in so many has the answer 0."""
+
+
+def filter_templates() -> Iterator[QuestionTemplate]:
+    """The template of each value, of relatives near and farther away."""
+    for fact, links in (("job", 0), ("hobby", 0), ("birthplace", 0), ("residence", 0), ("job", 1), ("hobby", 1)):
+        yield QuestionTemplate(
+            FILTER,
+            f"Which <relations> of {relation_phrase(links)} {_CONDITION_PHRASES[fact]}?",
+            _filter_draw(fact, links),
+        )
+
+
+def comparative_templates() -> Iterator[QuestionTemplate]:
+    """The templates of before and after a year."""
+    for fact, test, links in (
+        ("birth", "before", 0),
+        ("birth", "after", 0),
+        ("birth", "after", 1),
+        ("death", "before", 0),
+        ("death", "after", 0),
+        ("wedding", "after", 0),
+    ):
+        text = f"Which <relations> of {relation_phrase(links)} {_EVENT_PHRASES[fact]} {test} <year>?"
+        yield QuestionTemplate(COMPARATIVE, text, _comparative_draw(fact, test, links))
+
+
+def superlative_templates() -> Iterator[QuestionTemplate]:
+    """The templates of the first and the last, and of a fact of theirs."""
+    for fact, first in (("birth", True), ("birth", False), ("death", True), ("death", False), ("wedding", False)):
+        text = f"Which of the <relations> of {relation_phrase(0)} {_SINGULAR_EVENT_PHRASES[fact]} {'first' if first else 'last'}?"
+        yield QuestionTemplate(SUPERLATIVE, text, _superlative_draw(fact, first=first))
+    text = "Which of the people whose <attribute> is <value> was born {}?"
+    yield QuestionTemplate(SUPERLATIVE, text.format("first"), _value_superlative_draw(first=True))
+    yield QuestionTemplate(SUPERLATIVE, text.format("last"), _value_superlative_draw(first=False))
+    for fact, first in (("job", True), ("hobby", False)):
+        end = "earliest" if first else "latest"
+        text = f"What is the {FACT_LABELS[fact]} of the {end}-born of the <relations> of {relation_phrase(0)}?"
+        yield QuestionTemplate(SUPERLATIVE, text, _extreme_fact_draw(fact, first=first))
+
+
+def count_templates() -> Iterator[QuestionTemplate]:
+    """The templates of how many fit a filter."""
+    for fact in ("job", "hobby", "birthplace"):
+        yield QuestionTemplate(
+            COUNT, f"How many <relations> of {relation_phrase(1)} {_CONDITION_PHRASES[fact]}?", _count_draw(fact)
+        )
+    for test in ("before", "after"):
+        text = f"How many <relations> of {relation_phrase(0)} were born {test} <year>?"
+        yield QuestionTemplate(COUNT, text, _count_of_draw(_comparative_draw("birth", test, 0)))
+    for one, other in FACT_PAIRS[:2]:
+        text = (
+            f"whose {FACT_LABELS[one]} is {PLACEHOLDERS[one]} and whose {FACT_LABELS[other]} is {PLACEHOLDERS[other]}"
+        )
+        yield QuestionTemplate(COUNT, f"How many people are there {text}?", _count_values_draw(one, other))
+
+
+def _filter_draw(fact: str, links: int) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Only | None:
+        group = walk.group(links)
+        if group is None:
+            return None
+        value = walk.fact(fact, walk.one_of(walk.people(group).tolist()))
+        return _require_proper_subset(walk, Only(group, fact, "is", value))
+
+    return draw
+
+
+def _comparative_draw(fact: str, test: str, links: int) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Only | None:
+        group = walk.group(links)
+        days = [walk.fact(fact, person) for person in walk.people(group).tolist()] if group else []
+        known = [day for day in days if day >= 0]
+        if group is None or not known:
+            return None
+        year = date.fromordinal(walk.one_of(known)).year
+        day = date(year + 1, 1, 1) if test == "before" else date(year - 1, 12, 31)
+        return _require_proper_subset(walk, Only(group, fact, test, day.toordinal()))
+
+    return draw
+
+
+def _require_proper_subset(walk: RandomWalk, only: Only) -> Only | None:
+    """The filter if it leaves some out."""
+    return only if len(walk.people(only)) < len(walk.people(only.of)) else None
+
+
+def _superlative_draw(fact: str, *, first: bool) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Most | None:
+        group = walk.group(0)
+        return _find_extreme(walk, group, fact, first=first) if group else None
+
+    return draw
+
+
+def _value_superlative_draw(*, first: bool) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Most | None:
+        begun = walk.having(("job", "hobby"))
+        return _find_extreme(walk, begun[0], "birth", first=first) if begun else None
+
+    return draw
+
+
+def _extreme_fact_draw(fact: str, *, first: bool) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Expression | None:
+        group = walk.group(0)
+        most = _find_extreme(walk, group, "birth", first=first) if group else None
+        return Fact(fact, most) if most else None
+
+    return draw
+
+
+def _find_extreme(walk: RandomWalk, people: People, fact: str, *, first: bool) -> Most | None:
+    """Who is the first or last, if that is to be found out: there are others with another day."""
+    days = {walk.fact(fact, person) for person in walk.people(people).tolist()}
+    return Most(people, fact, first) if sum(day >= 0 for day in days) > 1 else None
+
+
+def _count_draw(fact: str) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Expression | None:
+        group = walk.group(1)
+        if group is None:
+            return None
+        fits = walk.turn % _EMPTY_COUNT_INTERVAL > 0
+        found = walk.people(group).tolist()
+        value = walk.fact(fact, walk.one_of(found) if fits else walk.person())
+        count = Count(Only(group, fact, "is", value))
+        return count if fits or not len(walk.people(count.of)) else None
+
+    return draw
+
+
+def _count_of_draw(draw: DrawFunction) -> DrawFunction:
+    def counted(walk: RandomWalk) -> Expression | None:
+        people = draw(walk)
+        return Count(people) if isinstance(people, Only) else None
+
+    return counted
+
+
+def _count_values_draw(one: str, other: str) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Expression:
+        person = walk.person()
+        return Count(Both(Having(one, walk.fact(one, person)), Having(other, walk.fact(other, person))))
+
+    return draw

@@ -1,0 +1,156 @@
+"""A question of a generated world with all its gold.
+
+Which sources a question needs: the smallest sets of them that can derive its answers, found by trying.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from fiction.generator.items import ItemCatalog
+from fiction.questions.decomposition import build_atomic_tree, build_subquestions, build_triples, classify_structure
+from fiction.questions.difficulty import compute_difficulty, count_hops
+from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
+from fiction.questions.expressions import (
+    Both,
+    Expression,
+    Fact,
+    Having,
+    Named,
+    Only,
+    Place,
+    Related,
+    child_expressions,
+    encode_expression,
+)
+from fiction.questions.names import NameFormatter
+from fiction.questions.reasoning import ReasoningBuilder
+from fiction.questions.sparql import build_sparql
+from fiction.questions.things import ThingCatalog
+from fiction.universe.universe import SOURCES, FactSources, Universe
+
+_MONOTONIC_OPERATIONS = (Named, Having, Related, Only, Both, Fact, Place)
+"""Operations that find more, and never something else, when more facts are known."""
+_SOURCE_SETS = [chosen for size in (1, 2) for chosen in combinations(SOURCES, size)]
+"""Of sources, smaller ones first; all sources together tell everything."""
+
+
+class SourceNeeds:
+    """Tries expressions on what each set of sources tells of one universe.
+
+    What can only grow with more facts (relations, facts, filters, both) is derived by whoever finds all answers. For
+    anything else (counts, comparisons, the first or last, yes or no, no answer at all) every set of people and every
+    value on the way has to be the same as when everything is told. What is true of nobody is withheld from nobody: a
+    source that tells of no death lets a person live.
+    """
+
+    def __init__(self, universe: Universe, told: FactSources) -> None:
+        self._everything = ExpressionEvaluator(universe)
+        self._told = {
+            chosen: ExpressionEvaluator(universe.told_by(told, sum(SOURCES[source] for source in chosen)))
+            for chosen in _SOURCE_SETS
+        }
+
+    def of(self, expression: Expression) -> list[list[str]]:
+        """Every set of sources that derives the answers and of which no part does."""
+        answer = self._everything.answer(expression)
+        found: list[set[str]] = []
+        for chosen, evaluation in self._told.items():
+            smaller = any(needed <= set(chosen) for needed in found)
+            if not smaller and self._derives(evaluation, expression, answer):
+                found.append(set(chosen))
+        needed = found or [set(SOURCES)]
+        return [[source for source in SOURCES if source in chosen] for chosen in needed]
+
+    def _derives(self, evaluation: ExpressionEvaluator, expression: Expression, answer: ExpressionAnswer) -> bool:
+        if evaluation.answer(expression) != answer:
+            return False
+        return bool(answer.values and _is_monotonic(expression)) or _has_same_stages(evaluation, self._everything)
+
+
+def _has_same_stages(one: ExpressionEvaluator, other: ExpressionEvaluator) -> bool:
+    if len(one.stages) != len(other.stages):
+        return False
+    return all(
+        len(mine) == len(theirs) and bool((mine == theirs).all())
+        for (_, mine), (_, theirs) in zip(one.stages, other.stages, strict=True)
+    )
+
+
+def _is_monotonic(expression: Expression) -> bool:
+    return isinstance(expression, _MONOTONIC_OPERATIONS) and all(map(_is_monotonic, child_expressions(expression)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedQuestion:
+    """What is asked, every right answer, and how it is found, in each formalism."""
+
+    id: str
+    """Its place among the questions of its world: q-000123."""
+    text: str
+    kind: str
+    template: str
+    """The text with blanks for what was drawn: Who is the <relation> of <name>?"""
+    answers: list[dict[str, str | None]]
+    """Each {"text", "entity"}; none for a question that has no answer."""
+    difficulty: int
+    hops: int
+    structure: str
+    """chain or parallel."""
+    needs: list[list[str]]
+    """The smallest sets of sources that can derive the answers."""
+    expression: Expression
+    sparql: str
+    tree: dict[str, Any]
+    triples: dict[str, Any]
+    subquestions: list[dict[str, Any]]
+
+    def to_row(self) -> dict[str, Any]:
+        """The JSON object of a line of questions.jsonl, which `showhow questions import` reads."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "kind": self.kind,
+            "template": self.template,
+            "answers": self.answers,
+            "difficulty": self.difficulty,
+            "hops": self.hops,
+            "structure": self.structure,
+            "needs": self.needs,
+            "expression": encode_expression(self.expression),
+            "sparql": self.sparql,
+            "tree": self.tree,
+            "triples": self.triples,
+            "subquestions": self.subquestions,
+            "decomposition": self.triples["completed"],
+        }
+
+
+class GoldBuilder:
+    """Finds the gold of questions about one universe."""
+
+    def __init__(self, universe: Universe, told: FactSources, names: NameFormatter) -> None:
+        self._universe = universe
+        self._things = ThingCatalog(universe, ItemCatalog(universe), names)
+        self._reasoning = ReasoningBuilder(self._things)
+        self._needs = SourceNeeds(universe, told)
+
+    def of(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
+        """The question of that number; `kind` and template."""
+        root = self._reasoning.root(expression, text)
+        return GeneratedQuestion(
+            id=f"q-{number:06d}",
+            text=text,
+            kind=kind[0],
+            template=kind[1],
+            answers=list(self._things.answers(root.kind, root.values)),
+            difficulty=compute_difficulty(expression),
+            hops=count_hops(expression),
+            structure=classify_structure(expression),
+            needs=self._needs.of(expression),
+            expression=expression,
+            sparql=build_sparql(expression, self._universe),
+            tree=build_atomic_tree(root, self._things),
+            triples=build_triples(expression, self._reasoning, root),
+            subquestions=build_subquestions(self._reasoning, root),
+        )

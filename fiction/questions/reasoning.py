@@ -1,0 +1,313 @@
+"""The gold reasoning of an expression: questions, each answered by one operation or by the questions below it.
+
+Every formalism (atoms, triples, sub-questions, traces) is written from these nodes, so that they never disagree.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import singledispatchmethod
+
+import numpy as np
+
+from fiction.questions import wording
+from fiction.questions.evaluate import FACT_VALUE_KINDS, ExpressionEvaluator
+from fiction.questions.expressions import (
+    Both,
+    Compare,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Judge,
+    Most,
+    Named,
+    Only,
+    People,
+    Place,
+    Related,
+    Same,
+)
+from fiction.questions.facts import FactTriple, iter_fact_triples, iter_place_triples, iter_relation_triples
+from fiction.questions.things import ThingCatalog
+from fiction.questions.wording import FACT_LABELS, noun_phrase
+from fiction.universe.relations import (
+    BASIC_RELATIONS,
+    PARTNER,
+    RELATIONS,
+    KinshipRelation,
+    find_related,
+    get_relation,
+    sort_unique,
+)
+from fiction.universe.universe import NONE, IdArray
+
+SEARCH, RELATE, FILTER, DIRECT_REASONING, COMPOSITE = "Search", "Relate", "Filter", "DR", ""
+"""The operators of AtomR, direct reasoning about what is known, and a question that those below it answer."""
+_RELATIONS_BY_STEP = {
+    (one.steps[0], one.women): one
+    for one in (*(RELATIONS[name] for name in BASIC_RELATIONS), PARTNER)
+    if len(one.steps) == 1
+}
+
+
+@dataclass(eq=False, slots=True)
+class ReasoningNode:
+    """One question of the reasoning with its gold answer; in texts a node stands for a reference to its answer."""
+
+    operator: str
+    question: tuple["str | ReasoningNode", ...]
+    arguments: tuple["str | ReasoningNode", ...]
+    kind: str
+    values: IdArray
+    relation: str = ""
+    """Of RELATE the relation or fact, of FILTER the fact, of REASON what is done."""
+    children: tuple["ReasoningNode", ...] = ()
+    day: int = NONE
+    """Of a SEARCH for whoever has it."""
+
+    @property
+    def heads(self) -> tuple["ReasoningNode", ...]:
+        """The nodes whose answers it takes."""
+        return tuple(part for part in self.arguments if isinstance(part, ReasoningNode))
+
+    @property
+    def inverse(self) -> bool:
+        """Whether it goes from a value to the people who have it."""
+        return self.operator == RELATE and self.relation in FACT_VALUE_KINDS and self.heads[0].kind != "person"
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether it needs a source; naming a thing of the question and reasoning about what is known do not."""
+        return self.operator in (RELATE, FILTER) or (self.operator == SEARCH and self.relation != "")
+
+    def leaves(self) -> Iterator["ReasoningNode"]:
+        """The operations below it, or itself, in the order in which they are done."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+class ReasoningBuilder:
+    """Makes the nodes of expressions over one universe."""
+
+    def __init__(self, things: ThingCatalog) -> None:
+        self.things = things
+        self._universe = things.universe
+        self._evaluation = ExpressionEvaluator(things.universe)
+
+    def root(self, expression: Expression, question: str = "") -> ReasoningNode:
+        """The whole reasoning under the question's own text."""
+        answer = self._evaluation.answer(expression)
+        nodes = self._nodes(expression)
+        values = np.array(answer.values, np.int32)
+        return ReasoningNode(COMPOSITE, (question,), (), answer.kind, values, children=nodes)
+
+    def facts(self, leaf: ReasoningNode) -> Iterator[FactTriple]:
+        """Every fact that the operation rests on; none for one that retrieves nothing."""
+        universe = self._universe
+        if leaf.operator == FILTER or (leaf.operator == SEARCH and leaf.relation):
+            return iter_fact_triples(universe, leaf.relation, leaf.values)
+        if leaf.operator != RELATE:
+            return iter(())
+        if leaf.inverse:
+            return iter_fact_triples(universe, leaf.relation, leaf.values)
+        head = leaf.heads[0].values
+        if leaf.relation in FACT_VALUE_KINDS:
+            return iter_fact_triples(universe, leaf.relation, head)
+        if leaf.relation in ("region", "country"):
+            return iter_place_triples(universe, leaf.relation, head)
+        return iter_relation_triples(universe, leaf.relation, head)
+
+    @singledispatchmethod
+    def _nodes(self, expression: Expression) -> tuple[ReasoningNode, ...]:
+        """What is asked for an expression, in order; the last node's answer is the expression's."""
+        raise TypeError(f"{type(expression).__name__} is no expression")
+
+    @_nodes.register
+    def _(self, named: Named) -> tuple[ReasoningNode, ...]:
+        title = self._universe.titles[named.person]
+        name, _, descriptor = title.partition(" (")
+        told = (name, descriptor.rstrip(")")) if descriptor else (title,)
+        return (ReasoningNode(SEARCH, (f"Who is {title}?",), told, "person", np.array([named.person], np.int32)),)
+
+    @_nodes.register
+    def _(self, having: Having) -> tuple[ReasoningNode, ...]:
+        kind, people = FACT_VALUE_KINDS[having.fact], self._found(having)
+        text = self.things.said(kind, having.value)
+        if kind == "day":
+            told = wording.condition_phrase(having.fact, "is", text)
+            return (
+                ReasoningNode(
+                    SEARCH, (f"Who {told}?",), ("person", told), "person", people, having.fact, day=having.value
+                ),
+            )
+        value = np.array([having.value], np.int32)
+        start = ReasoningNode(SEARCH, (f"What is {text}?",), (text, FACT_LABELS[having.fact]), kind, value)
+        return start, ReasoningNode(
+            RELATE,
+            _split_placeholder(wording.VALUE_QUESTIONS[having.fact], start),
+            (start, f"{FACT_LABELS[having.fact]} of"),
+            "person",
+            people,
+            having.fact,
+        )
+
+    @_nodes.register
+    def _(self, expression: Related) -> tuple[ReasoningNode, ...]:
+        before = self._nodes(expression.of)
+        asked = get_relation(expression.relation)
+        steps = []
+        head = before[-1]
+        for one in split_relation(asked):
+            values = find_related(self._universe, one, head.values)
+            question = _split_placeholder(f"Who is the {one.words} of {{}}?", head)
+            head = ReasoningNode(RELATE, question, (head, one.words), "person", values, one.name)
+            steps.append(head)
+        if len(steps) == 1:
+            return *before, head
+        question = _split_placeholder(f"Who is the {asked.words} of {{}}?", before[-1])
+        return *before, ReasoningNode(COMPOSITE, question, (), "person", head.values, children=tuple(steps))
+
+    @_nodes.register
+    def _(self, only: Only) -> tuple[ReasoningNode, ...]:
+        before = self._nodes(only.of)
+        told = wording.condition_phrase(only.fact, only.test, self.things.said(FACT_VALUE_KINDS[only.fact], only.value))
+        question = _split_placeholder(f"Who of {{}} {told}?", before[-1])
+        return *before, ReasoningNode(FILTER, question, (before[-1], told), "person", self._found(only), only.fact)
+
+    @_nodes.register
+    def _(self, both: Both) -> tuple[ReasoningNode, ...]:
+        left, right = self._side(both.left), self._side(both.right)
+        question = ("Who is among both ", left, " and ", right, "?")
+        return (
+            left,
+            right,
+            ReasoningNode(DIRECT_REASONING, question, (left, right), "person", self._found(both), "both"),
+        )
+
+    @_nodes.register
+    def _(self, most: Most) -> tuple[ReasoningNode, ...]:
+        before = self._nodes(most.of)
+        days = self._fact(most.fact, before[-1])
+        question = (
+            "Given ",
+            days,
+            ", ",
+            *_split_placeholder(f"who of {{}} {wording.superlative_phrase(most.fact, most.first)}?", before[-1]),
+        )
+        how = "earliest" if most.first else "latest"
+        return (
+            *before,
+            days,
+            ReasoningNode(DIRECT_REASONING, question, (before[-1], days), "person", self._found(most), how),
+        )
+
+    @_nodes.register
+    def _(self, fact: Fact) -> tuple[ReasoningNode, ...]:
+        before = self._nodes(fact.of)
+        return *before, self._fact(fact.fact, before[-1])
+
+    @_nodes.register
+    def _(self, place: Place) -> tuple[ReasoningNode, ...]:
+        before = self._nodes(place.of)
+        return *before, self._place(place.kind, before[-1])
+
+    @_nodes.register
+    def _(self, count: Count) -> tuple[ReasoningNode, ...]:
+        before = self._nodes(count.of)
+        if not count.each:
+            question = _split_placeholder("How many are {}?", before[-1])
+            return *before, ReasoningNode(
+                DIRECT_REASONING, question, (before[-1],), "number", self._found(count), "count"
+            )
+        whose = before[-1].children[0].heads[0] if before[-1].children else before[-1].heads[0]
+        question = ("How many of ", before[-1], " belong to each of ", whose, "?")
+        last = ReasoningNode(
+            DIRECT_REASONING, question, (whose, before[-1]), "number", self._found(count), "count each"
+        )
+        return *before, last
+
+    @_nodes.register
+    def _(self, compare: Compare) -> tuple[ReasoningNode, ...]:
+        sides = [self._side(each) for each in (compare.left, compare.right)]
+        left, right = [self._fact(compare.fact, side) for side in sides]
+        how = wording.superlative_phrase(compare.fact, compare.first)
+        question = ("Given ", left, " and ", right, f", who {how}, ", sides[0], " or ", sides[1], "?")
+        order = (sides[0], left, sides[1], right)
+        told = "earlier" if compare.first else "later"
+        last = ReasoningNode(DIRECT_REASONING, question, order, "person", self._found(compare), told)
+        return sides[0], left, sides[1], right, last
+
+    @_nodes.register
+    def _(self, same: Same) -> tuple[ReasoningNode, ...]:
+        found, ends = self._alike((same.left, same.right), same.fact, country=same.country)
+        question = ("Are ", ends[0], " and ", ends[1], " the same?")
+        return *found, ReasoningNode(DIRECT_REASONING, question, tuple(ends), "truth", self._found(same), "same")
+
+    @_nodes.register
+    def _(self, judge: Judge) -> tuple[ReasoningNode, ...]:
+        truth = self._found(judge)
+        if judge.strategy == "passport":
+            found, ends = self._alike((judge.left, judge.right), "residence", country=True)
+            question = ("Are ", ends[0], " and ", ends[1], " different countries?")
+            return *found, ReasoningNode(DIRECT_REASONING, question, tuple(ends), "truth", truth, "different")
+        left, right = self._side(judge.left), self._side(judge.right)
+        lived = [self._fact(fact, left) for fact in ("birth", "death")]
+        if judge.strategy == "met":
+            others = [self._fact(fact, right) for fact in ("birth", "death")]
+            question = wording.overlap_question(*lived, *others)
+            last = ReasoningNode(DIRECT_REASONING, question, (*lived, *others), "truth", truth, "overlap")
+            return left, *lived, right, *others, last
+        wedding = self._fact("wedding", right)
+        question = wording.wedding_question(*lived, wedding)
+        last = ReasoningNode(DIRECT_REASONING, question, (*lived, wedding), "truth", truth, "within")
+        return right, wedding, left, *lived, last
+
+    def _found(self, expression: Expression) -> IdArray:
+        return self._evaluation.found[expression][1]
+
+    def _side(self, people: People) -> ReasoningNode:
+        """One node for a side of a comparison: what is more than one operation becomes a question of its own."""
+        nodes = self._nodes(people)
+        if len(nodes) == 1:
+            return nodes[0]
+        question = (f"Who is {noun_phrase(people, self.things.names)}?",)
+        return ReasoningNode(COMPOSITE, question, (), "person", nodes[-1].values, children=nodes)
+
+    def _fact(self, fact: str, people: ReasoningNode) -> ReasoningNode:
+        values: IdArray = getattr(self._universe, fact)[people.values]
+        question = _split_placeholder(wording.FACT_QUESTIONS[fact], people)
+        known = sort_unique(values[values >= 0])
+        return ReasoningNode(RELATE, question, (people, FACT_LABELS[fact]), FACT_VALUE_KINDS[fact], known, fact)
+
+    def _place(self, kind: str, towns: ReasoningNode) -> ReasoningNode:
+        places = self._universe.places
+        found = places.region[towns.values]
+        if kind == "country":
+            found = places.country[found]
+        question = _split_placeholder(f"In which {kind} is {{}}?", towns)
+        return ReasoningNode(RELATE, question, (towns, kind), kind, sort_unique(found), kind)
+
+    def _alike(
+        self, sides: tuple[People, People], fact: str, *, country: bool
+    ) -> tuple[list[ReasoningNode], list[ReasoningNode]]:
+        """The nodes for one fact of two people, and the two that answer it."""
+        found, ends = [], []
+        for side in map(self._side, sides):
+            found += [side, self._fact(fact, side)]
+            if country:
+                found.append(self._place("country", found[-1]))
+            ends.append(found[-1])
+        return found, ends
+
+
+def split_relation(asked: KinshipRelation) -> list[KinshipRelation]:
+    """The relations of one step that make it up; only the last one tells the gender."""
+    *before, last = asked.steps
+    return [*(_RELATIONS_BY_STEP[step, None] for step in before), _RELATIONS_BY_STEP[last, asked.women]]
+
+
+def _split_placeholder(text: str, node: ReasoningNode) -> tuple[str | ReasoningNode, ...]:
+    before, _, after = text.partition("{}")
+    return before, node, after

@@ -1,0 +1,125 @@
+"""The questions of a world: of each template as many as are asked for, no two the same, each drawn by itself."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from fiction.questions.composition_templates import QuestionTemplate
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import Expression, Having
+from fiction.questions.names import NameFormatter
+from fiction.questions.question import GeneratedQuestion, GoldBuilder
+from fiction.questions.sparql import MAX_SET_SIZE
+from fiction.questions.templates import build_templates
+from fiction.questions.walk import RandomWalk
+from fiction.questions.wording import word_question
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import FactSources, Universe
+
+MAX_ATTEMPTS = 100
+"""Draws for one question until it is given up."""
+MAX_FAILURES_IN_A_ROW = 2
+"""Questions of a template given up in a row until no more of it are drawn."""
+NO_START, NO_ANSWER, HAS_ANSWER = "found nobody to ask about", "had no answer", "had an answer"
+TOO_MANY, DUPLICATE = "led to too many people", "had been asked already"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A template of which fewer questions were made than asked for; `why` counts the draws that failed, by reason."""
+
+    kind: str
+    template: str
+    asked: int
+    made: int
+    why: dict[str, int]
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.why.items())
+        return (
+            f"{self.made} of {self.asked} questions “{self.template}” ({self.kind}) were found; of the draws {reasons}."
+        )
+
+
+@dataclass
+class QuestionSampler(Iterator[GeneratedQuestion]):
+    """Gives the questions one by one; when it is at its end, `shortfalls` tells what could not be asked."""
+
+    universe: Universe
+    told: FactSources
+    options: GenerationOptions
+    _made: Counter[QuestionTemplate] = field(default_factory=Counter)
+    _failed: Counter[QuestionTemplate] = field(default_factory=Counter)
+    _why: dict[QuestionTemplate, Counter[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._templates = build_templates(self.options)
+        self._evaluation = ExpressionEvaluator(self.universe)
+        self._names = NameFormatter(self.universe, plain=self.options.plain)
+        self._asked: set[Expression | str] = set()
+        self._stream = self._all()
+
+    def __next__(self) -> GeneratedQuestion:
+        return next(self._stream)
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        """The templates that gave fewer questions than were asked for."""
+        wanted = self.options.per_template
+        return [
+            Shortfall(each.kind, each.text, wanted, self._made[each], dict(sorted(self._why[each].items())))
+            for each in self._templates
+            if each in self._why
+        ]
+
+    def drawn(self) -> Iterator[tuple[QuestionTemplate, Expression, str]]:
+        """What is asked and in which words, without its gold."""
+        # Round after round, so that whoever takes the first questions has some of every template.
+        for round_ in range(self.options.per_template):
+            for template in self._templates:
+                if self._failed[template] < MAX_FAILURES_IN_A_ROW:
+                    found = self._ask(template, round_)
+                    self._failed[template] = 0 if found else self._failed[template] + 1
+                    if found is not None:
+                        self._made[template] += 1
+                        yield template, *found
+
+    def _all(self) -> Iterator[GeneratedQuestion]:
+        gold = GoldBuilder(self.universe, self.told, self._names)
+        for number, (template, expression, text) in enumerate(self.drawn(), 1):
+            yield gold.of(number, expression, text, (template.kind, template.text))
+
+    def _ask(self, template: QuestionTemplate, round_: int) -> tuple[Expression, str] | None:
+        walk = RandomWalk(self.universe, self.options.seed, crc32(f"{template.kind}: {template.text}".encode()), round_)
+        failed: Counter[str] = Counter()
+        for _ in range(MAX_ATTEMPTS):
+            expression = template.draw(walk)
+            wrong = NO_START if expression is None else self._wrong(expression, template)
+            if expression is not None and not wrong:
+                text = word_question(expression, self._names)
+                if text not in self._asked:
+                    self._asked |= {expression, text}
+                    return expression, text
+                wrong = DUPLICATE
+            failed[wrong] += 1
+        self._why.setdefault(template, Counter()).update(failed)
+        return None
+
+    def _wrong(self, expression: Expression, template: QuestionTemplate) -> str:
+        """Why this is not asked; "" when nothing speaks against it."""
+        if expression in self._asked:
+            return DUPLICATE
+        answer = self._evaluation.answer(expression)
+        if template.answered != bool(answer.values):
+            return NO_ANSWER if template.answered else HAS_ANSWER
+        # Who shares a value may be many where nothing but a second condition on them is asked.
+        starts = [found for part, found in self._evaluation.found.items() if isinstance(part, Having)]
+        stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
+        wide = any(len(values) > MAX_SET_SIZE for _, values in stages)
+        return TOO_MANY if wide or len(answer.values) > MAX_SET_SIZE else ""
+
+
+def sample_questions(universe: Universe, told: FactSources, options: GenerationOptions) -> QuestionSampler:
+    """The questions of a world, the same for the same universe and options."""
+    return QuestionSampler(universe, told, options)

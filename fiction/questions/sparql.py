@@ -1,0 +1,226 @@
+"""The gold query of an expression, in SPARQL over a graph of Wikidata's shape.
+
+    sparql(expression, universe) -> str
+
+Its first column gives the answers, an ASK answers yes or no. Sets of people found on the way stand in sub-selects, so
+that many ways to the same people never multiply. Each has a limit that the questions of a world keep to anyway: from it
+a store knows that such a set is small, and begins with it instead of reading all facts of a kind.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import singledispatchmethod
+
+from fiction.generator.items import FEMALE, MALE, PROPERTY_IDS, ItemCatalog
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.expressions import (
+    Both,
+    Compare,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Judge,
+    Most,
+    Named,
+    Only,
+    Place,
+    Related,
+    Same,
+)
+from fiction.questions.reasoning import split_relation
+from fiction.universe.relations import UP, get_relation
+from fiction.universe.universe import Universe
+
+MAX_SET_SIZE = 1000
+"""People who may be found by a relation on the way to an answer, and answers; also the rows that a query tool gives."""
+_MAX_INLINE_STEPS = 3
+"""Steps that are written without a sub-select; the ways over so few do not multiply much."""
+
+
+def build_sparql(expression: Expression, universe: Universe) -> str:
+    """The query; it gives the answers of Evaluation where no set on the way is larger than WIDEST."""
+    head, lines = _QueryBuilder(universe).whole(expression)
+    return "\n".join([f"{head} {{", *_indent(lines), "}"])
+
+
+@dataclass(frozen=True, slots=True)
+class _PeoplePattern:
+    """People in a query: `term` is a variable that the lines bind, or one person's id."""
+
+    term: str
+    lines: tuple[str, ...] = ()
+    steps: int = 0
+    """How many were written since the last sub-select."""
+
+    def then(self, term: str, *lines: str, steps: int = 0) -> "_PeoplePattern":
+        """What more lines find."""
+        return _PeoplePattern(term, (*self.lines, *lines), self.steps + steps)
+
+    def small(self) -> "_PeoplePattern":
+        """The same people, in a sub-select if there are many ways to them."""
+        if self.steps < _MAX_INLINE_STEPS:
+            return self
+        inner = (f"{{ SELECT DISTINCT {self.term} WHERE {{", *_indent(self.lines), f"}} LIMIT {MAX_SET_SIZE} }}")
+        return _PeoplePattern(self.term, inner)
+
+
+def _indent(lines: tuple[str, ...]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
+
+
+class _QueryBuilder:
+    def __init__(self, universe: Universe) -> None:
+        self._items = ItemCatalog(universe)
+        self._variables = 0
+
+    @singledispatchmethod
+    def whole(self, expression: Expression) -> tuple[str, tuple[str, ...]]:
+        """What stands before the braces of the outermost query, and the lines in them."""
+        found = self._people(expression)
+        if not found.term.startswith("?"):
+            return "SELECT ?person WHERE", (f"VALUES ?person {{ {found.term} }}",)
+        return f"SELECT DISTINCT {found.term} WHERE", found.lines
+
+    @whole.register
+    def _(self, fact: Fact) -> tuple[str, tuple[str, ...]]:
+        found = self._step(self._people(fact.of).small(), fact.fact)
+        return f"SELECT DISTINCT {found.term} WHERE", found.lines
+
+    @whole.register
+    def _(self, place: Place) -> tuple[str, tuple[str, ...]]:
+        town = self._step(self._people(place.of.of).small(), place.of.fact)
+        found = self._step(town, place.kind)
+        return f"SELECT DISTINCT {found.term} WHERE", found.lines
+
+    @whole.register
+    def _(self, count: Count) -> tuple[str, tuple[str, ...]]:
+        if count.each and isinstance(count.of, Related) and not isinstance(count.of.of, Named):
+            return self._each(count.of)
+        found = self._people(count.of)
+        return f"SELECT (COUNT(DISTINCT {found.term}) AS ?count) WHERE", found.lines
+
+    @whole.register
+    def _(self, compare: Compare) -> tuple[str, tuple[str, ...]]:
+        left, right = self._people(compare.left).small(), self._people(compare.right).small()
+        one, other = self._step(left, compare.fact), self._step(right, compare.fact)
+        sign = "<" if compare.first else ">"
+        chosen = f"IF({one.term} {sign} {other.term}, {left.term}, {right.term})"
+        lines = (*one.lines, *other.lines, f"FILTER({one.term} != {other.term})", f"BIND({chosen} AS ?who)")
+        return "SELECT DISTINCT ?who WHERE", lines
+
+    @whole.register
+    def _(self, same: Same) -> tuple[str, tuple[str, ...]]:
+        path = _property_path(same.fact) + (f"/{_property_path('country')}" if same.country else "")
+        shared = self._new("country" if same.country else same.fact)
+        sides = [self._people(side).small() for side in (same.left, same.right)]
+        return "ASK", tuple(line for side in sides for line in side.then("", f"{side.term} {path} {shared} .").lines)
+
+    @whole.register
+    def _(self, judge: Judge) -> tuple[str, tuple[str, ...]]:
+        left, right = self._people(judge.left).small(), self._people(judge.right).small()
+        return "ASK", getattr(self, f"_{judge.strategy}")(left, right)
+
+    def _met(self, left: _PeoplePattern, right: _PeoplePattern) -> tuple[str, ...]:
+        one, other = self._step(left, "birth"), self._step(right, "birth")
+        return (*one.lines, *other.lines, self._alive(left, other.term), self._alive(right, one.term))
+
+    def _wedding(self, left: _PeoplePattern, right: _PeoplePattern) -> tuple[str, ...]:
+        day, birth = self._step(right, "wedding"), self._step(left, "birth")
+        born = f"FILTER({birth.term} <= {day.term})"
+        return (*day.lines, *birth.lines, born, self._alive(left, day.term))
+
+    def _passport(self, left: _PeoplePattern, right: _PeoplePattern) -> tuple[str, ...]:
+        one, other = (self._step(self._step(side, "residence"), "country") for side in (left, right))
+        return (*one.lines, *other.lines, f"FILTER({one.term} != {other.term})")
+
+    def _alive(self, who: _PeoplePattern, day: str) -> str:
+        death = self._new("death")
+        return f"FILTER NOT EXISTS {{ {who.term} {_property_path('death')} {death} . FILTER({death} < {day}) }}"
+
+    def _each(self, counted: Related) -> tuple[str, tuple[str, ...]]:
+        whose = self._people(counted.of)
+        found = self._related(_PeoplePattern(whose.term), counted)
+        lines = (*whose.lines, "OPTIONAL {", *_indent(found.lines), "}")
+        inner = f"SELECT {whose.term} (COUNT(DISTINCT {found.term}) AS ?count) WHERE {{"
+        return "SELECT DISTINCT ?count WHERE", (inner, *_indent(lines), f"}} GROUP BY {whose.term}")
+
+    @singledispatchmethod
+    def _people(self, expression: Expression) -> _PeoplePattern:
+        raise TypeError(f"{type(expression).__name__} is nobody")
+
+    @_people.register
+    def _(self, named: Named) -> _PeoplePattern:
+        return _PeoplePattern(f"wd:{self._items.person(named.person)}")
+
+    @_people.register
+    def _(self, having: Having) -> _PeoplePattern:
+        person = self._new("person")
+        return _PeoplePattern(
+            person, (f"{person} {_property_path(having.fact)} {self._value(having.fact, having.value)} .",), 1
+        )
+
+    @_people.register
+    def _(self, expression: Related) -> _PeoplePattern:
+        return self._related(self._people(expression.of).small(), expression)
+
+    @_people.register
+    def _(self, only: Only) -> _PeoplePattern:
+        people, value = self._people(only.of), self._value(only.fact, only.value)
+        if only.test == "is":
+            return people.then(people.term, f"{people.term} {_property_path(only.fact)} {value} .")
+        day = self._step(people, only.fact)
+        return day.then(people.term, f"FILTER({day.term} {'<' if only.test == 'before' else '>'} {value})")
+
+    @_people.register
+    def _(self, both: Both) -> _PeoplePattern:
+        left, right = self._people(both.left), self._people(both.right)
+        if not (left.lines and right.lines):
+            return left.then(left.term, *right.lines, f"FILTER({left.term} = {right.term})")
+        # One variable for both: a filter would come after every pair of them.
+        renamed = re.compile(rf"{re.escape(right.term)}\b")
+        lines = (renamed.sub(left.term, line) for line in right.lines)
+        return left.then(left.term, *lines, steps=right.steps)
+
+    @_people.register
+    def _(self, most: Most) -> _PeoplePattern:
+        people, again = self._people(most.of), self._people(most.of)
+        day, every = self._step(people, most.fact), self._step(again, most.fact)
+        end = f"{{ SELECT ({'MIN' if most.first else 'MAX'}({every.term}) AS {day.term}) WHERE {{"
+        return day.then(people.term, end, *_indent(every.lines), "} }", steps=_MAX_INLINE_STEPS)
+
+    def _related(self, found: _PeoplePattern, expression: Related) -> _PeoplePattern:
+        for step in split_relation(get_relation(expression.relation)):
+            head, told = found.term, self._new(step.name)
+            if step.steps == (UP,):
+                path = (
+                    _property_path(step.name)
+                    if step.women is not None
+                    else f"{_property_path('father')}|{_property_path('mother')}"
+                )
+                lines = [f"{head} {path} {told} ."]
+            else:
+                lines = [f"{head} {_property_path(step.steps[0])} {told} ."]
+                if step.women is not None:
+                    lines.append(f"{told} {_property_path('gender')} wd:{FEMALE if step.women else MALE} .")
+            found = found.then(told, *lines, steps=1)
+        return found
+
+    def _step(self, of: _PeoplePattern, relation: str) -> _PeoplePattern:
+        value = self._new(relation)
+        return of.then(value, f"{of.term} {_property_path(relation)} {value} .", steps=1)
+
+    def _value(self, fact: str, number: int) -> str:
+        if FACT_VALUE_KINDS[fact] == "day":
+            return f'"{date.fromordinal(number).isoformat()}T00:00:00Z"^^xsd:dateTime'
+        return f"wd:{self._items.value(fact, number)}"
+
+    def _new(self, word: str) -> str:
+        self._variables += 1
+        return f"?{word}{self._variables}"
+
+
+def _property_path(name: str) -> str:
+    return f"wdt:{PROPERTY_IDS[name]}"

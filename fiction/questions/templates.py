@@ -1,0 +1,168 @@
+"""All kinds of questions of a world, and their templates.
+
+The templates of the paper's grammar: who, what and how many, over chains of relations.
+
+    S  -> Who is R? | What is A? | How many <relations> does Rc have?
+    R  -> the <relation> of Rc | the person whose <attribute> is <value>
+    Rc -> R | <name>
+    A  -> the <attribute> of R
+
+Those of a depth are all whose tree of rules is at most so deep: 3 * depth - 10, from depth 4 on.
+Templates of questions without an answer: well formed, and what they ask for is true of nobody in the universe.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from fiction.questions.composition_templates import (
+    FACT_PAIRS,
+    DrawFunction,
+    QuestionTemplate,
+    composition_templates,
+    conjunction_templates,
+    person_with_facts,
+    relation_phrase,
+)
+from fiction.questions.expressions import Both, Count, Expression, Fact, Having, Named, Only, People, Related
+from fiction.questions.group_templates import (
+    comparative_templates,
+    count_templates,
+    filter_templates,
+    superlative_templates,
+)
+from fiction.questions.pair_templates import comparison_templates, implicit_templates
+from fiction.questions.walk import ATTRIBUTES, RandomWalk
+from fiction.universe.options import GenerationOptions
+
+_NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <value>"
+
+
+def grammar_templates(depth: int, *, each: bool = False) -> Iterator[QuestionTemplate]:
+    """The templates of that depth, short chains first; `each` is the paper's meaning of how many."""
+    for links in range(depth // 2):
+        for attribute, start in enumerate((_NAMED_START, _DESCRIBED_START)):
+            # A name alone makes neither a question for who it is nor, in the paper, one for an attribute of it.
+            whole = links > 0 or start == _DESCRIBED_START
+            if whole and 3 + 2 * links + attribute <= depth:
+                yield _build_template("who", "Who is {}?", links, start, _ask_who)
+            if whole and 4 + 2 * links + attribute <= depth:
+                yield _build_template("what", "What is the <attribute> of {}?", links, start, _ask_what)
+            if 4 + 2 * links + attribute <= depth:
+                draw = partial(_ask_how_many, each=each)
+                yield _build_template("how many", "How many <relations> does {} have?", links, start, draw)
+
+
+def _build_template(
+    kind: str, text: str, links: int, start: str, ask: Callable[[RandomWalk, tuple[People, int]], Expression | None]
+) -> QuestionTemplate:
+    def draw(walk: RandomWalk) -> Expression | None:
+        begun = walk.named() if start == _NAMED_START else walk.having()
+        reached = walk.chain(begun, links) if begun else None
+        return ask(walk, reached) if reached else None
+
+    return QuestionTemplate(kind, text.format(relation_phrase(links, start)), draw)
+
+
+def _ask_who(walk: RandomWalk, reached: tuple[People, int]) -> Expression:  # noqa: ARG001 - nothing more is drawn
+    return reached[0]
+
+
+def _ask_what(walk: RandomWalk, reached: tuple[People, int]) -> Expression | None:
+    people, person = reached
+    # What somebody's hobby is whose hobby is chess is no question.
+    said = people.fact if isinstance(people, Having) else ""
+    known = [fact for fact in ATTRIBUTES if fact != said and walk.fact(fact, person) >= 0]
+    return Fact(walk.one_of(known), people) if known else None
+
+
+def _ask_how_many(walk: RandomWalk, reached: tuple[People, int], *, each: bool) -> Expression | None:
+    people, person = reached
+    taken = walk.step(person)
+    return Count(Related(taken[0], people), each=each) if taken else None
+
+
+NO_ANSWER_KIND = "no answer"
+
+
+def unanswerable_templates() -> Iterator[QuestionTemplate]:
+    """The templates; of a relation that leads to nobody, an event that never was, a filter that leaves nobody."""
+    for links in (0, 1):
+        yield _unanswerable_template(f"Who is the <relation> of {relation_phrase(links)}?", _no_relative_draw(links))
+    yield _unanswerable_template(f"What is the <attribute> of the <relation> of {relation_phrase(1)}?", _draw_no_event)
+    yield _unanswerable_template(f"When did {relation_phrase(0)} die?", _no_event_draw("death"))
+    yield _unanswerable_template(f"When did {relation_phrase(0)} marry?", _no_event_draw("wedding"))
+    yield _unanswerable_template(
+        f"Which <relations> of {relation_phrase(0)} have the occupation <job>?", _draw_empty_filter
+    )
+    yield _unanswerable_template(f"Who is {person_with_facts(*FACT_PAIRS[0])}?", _draw_unheld_value)
+
+
+def _unanswerable_template(text: str, draw: DrawFunction) -> QuestionTemplate:
+    return QuestionTemplate(NO_ANSWER_KIND, text, draw, answered=False)
+
+
+def _no_relative_draw(links: int) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Related | None:
+        reached = walk.chain(walk.named(), links)
+        name = walk.none(reached[1]) if reached else None
+        return Related(name, reached[0]) if reached and name else None
+
+    return draw
+
+
+def _draw_no_event(walk: RandomWalk) -> Expression | None:
+    people = _no_relative_draw(1)(walk)
+    return Fact(walk.one_of(ATTRIBUTES), people) if isinstance(people, Related) else None
+
+
+def _no_event_draw(fact: str) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Expression:
+        return Fact(fact, Named(walk.person()))
+
+    return draw
+
+
+def _draw_empty_filter(walk: RandomWalk) -> Expression | None:
+    group = walk.group(0)
+    return Only(group, "job", "is", walk.fact("job", walk.person())) if group else None
+
+
+def _draw_unheld_value(walk: RandomWalk) -> Expression:
+    one, other = FACT_PAIRS[0]
+    return Both(Having(one, walk.fact(one, walk.person())), Having(other, walk.fact(other, walk.person())))
+
+
+QUESTION_KINDS = (
+    "who",
+    "what",
+    "how many",
+    "composition",
+    "conjunction",
+    "filter",
+    "comparative",
+    "superlative",
+    "count",
+    "comparison",
+    "implicit",
+    "no answer",
+)
+"""The first three are the paper's grammar."""
+
+
+def build_templates(options: GenerationOptions) -> list[QuestionTemplate]:
+    """Every template, short chains of relations first and in the order of KINDS."""
+    others = (
+        composition_templates,
+        conjunction_templates,
+        filter_templates,
+        comparative_templates,
+        superlative_templates,
+        count_templates,
+        comparison_templates,
+        implicit_templates,
+        unanswerable_templates,
+    )
+    found = list(grammar_templates(options.depth, each=options.each))
+    for made in others:
+        found.extend(made())
+    return sorted(found, key=lambda template: (template.text.count("<relation"), QUESTION_KINDS.index(template.kind)))

@@ -1,0 +1,125 @@
+"""A random walk through a universe, backwards from the innermost person of a question, so that an answer is reached."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import Expression, Having, Named, People, Related
+from fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, KinshipRelation, find_related
+from fiction.universe.universe import NONE, IdArray, Universe
+
+ATTRIBUTES = ("birth", "job", "hobby")
+"""The facts that the paper's questions ask for and begin with."""
+_STREAM = 300
+_INVERSE_STEPS = {UP: DOWN, DOWN: UP, SIDE: SIDE, SPOUSE: SPOUSE, FRIEND: FRIEND}
+_RELATION_NAMES = tuple(RELATIONS)
+
+ChoiceT = TypeVar("ChoiceT")
+
+
+class RandomWalk:
+    """One question's own stream of chance, and the steps that it takes with it."""
+
+    def __init__(self, universe: Universe, seed: int, template: int, number: int) -> None:
+        self.universe = universe
+        self.turn = template + number
+        """Goes up by one from question to question: where one answer or another is wanted, they take turns."""
+        self._evaluation = ExpressionEvaluator(universe)
+        sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
+        self._stream = np.random.Generator(np.random.PCG64(sequence))
+
+    def below(self, n: int) -> int:
+        """A number from 0 to n - 1."""
+        return int(self._stream.integers(n))
+
+    def one_of(self, choices: Sequence[ChoiceT]) -> ChoiceT:
+        """One of them."""
+        return choices[self.below(len(choices))]
+
+    def shuffled(self, choices: Sequence[ChoiceT]) -> list[ChoiceT]:
+        """All of them, each order as likely as any other."""
+        order = np.argsort(self._stream.random(len(choices)), kind="stable")
+        return [choices[place] for place in order.tolist()]
+
+    def people(self, expression: People) -> IdArray:
+        """Who they are."""
+        return np.array(self._evaluation.answer(expression).values, np.int32)
+
+    def true(self, expression: Expression) -> bool | None:
+        """The answer to a question for yes or no; None when there is none."""
+        truth = self._evaluation.answer(expression).values
+        return bool(truth[0]) if truth else None
+
+    def person(self) -> int:
+        """Anybody."""
+        return self.below(len(self.universe))
+
+    def fact(self, fact: str, person: int) -> int:
+        """The person's value, or what stands for none."""
+        return int(getattr(self.universe, fact)[person])
+
+    def named(self) -> tuple[Named, int]:
+        """A start at a person who is named."""
+        person = self.person()
+        return Named(person), person
+
+    def having(self, facts: Sequence[str] = ATTRIBUTES) -> tuple[Having, int] | None:
+        """A start at everybody who shares a fact with somebody, and that somebody; None when they have none."""
+        person = self.person()
+        for fact in self.shuffled(facts):
+            value = self.fact(fact, person)
+            if value > NONE:
+                return Having(fact, value), person
+        return None
+
+    def step(self, person: int, back: KinshipRelation | None = None) -> tuple[str, int] | None:
+        """A relation that the person has somebody for, each as likely as any other, and one of those; None without any.
+
+        A relation that only undoes `back`, the step before, is taken when there is no other.
+        """
+        return next((found for name in self._onward(back) if (found := self.relative(name, person))), None)
+
+    def relative(self, name: str, person: int) -> tuple[str, int] | None:
+        """Somebody who is that relation of the person, each as likely as any other."""
+        found = find_related(self.universe, RELATIONS[name], np.array([person], np.int32))
+        return (name, int(found[self.below(len(found))])) if len(found) else None
+
+    def _onward(self, back: KinshipRelation | None) -> list[str]:
+        """All relations in some order, those that only undo the step before at the end."""
+        names = self.shuffled(_RELATION_NAMES)
+        return names if back is None else sorted(names, key=lambda name: _is_inverse(RELATIONS[name], back))
+
+    def none(self, person: int) -> str | None:
+        """A relation that the person has nobody for."""
+        names = self.shuffled(_RELATION_NAMES)
+        return next((name for name in names if self.relative(name, person) is None), None)
+
+    def group(self, links: int) -> Related | None:
+        """At least two who are the same relation of somebody, that many links away from whom is named."""
+        reached = self.chain(self.named(), links)
+        if reached is None:
+            return None
+        people, person = reached
+        for name in self._onward(RELATIONS[people.relation] if isinstance(people, Related) else None):
+            if len(find_related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
+                return Related(name, people)
+        return None
+
+    def chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
+        """That many relations on from the start, and one of those reached; None where the walk ends too early."""
+        people, person = start
+        back = None
+        for _ in range(length):
+            taken = self.step(person, back)
+            if taken is None:
+                return None
+            name, person = taken
+            people, back = Related(name, people), RELATIONS[name]
+        return people, person
+
+
+def _is_inverse(step: KinshipRelation, before: KinshipRelation) -> bool:
+    """Whether the step goes back along the very way that the one before came: the father of the child."""
+    return step.steps == tuple(_INVERSE_STEPS[each] for each in reversed(before.steps))

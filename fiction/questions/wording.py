@@ -1,0 +1,296 @@
+"""The English of an expression: one question for each, and one meaning for each question.
+
+"The mother of the friend of X" is each mother of any friend of X. "How many friends does the child of X have?" asks how
+many different people are a friend of any child of X, each counted once.
+
+How the gold reasoning words its single questions and facts.
+"""
+
+from datetime import date
+from functools import singledispatch
+from typing import Any
+
+from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.expressions import (
+    Both,
+    Compare,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Judge,
+    Most,
+    Named,
+    Only,
+    People,
+    Place,
+    Related,
+    Same,
+)
+from fiction.questions.facts import FactTriple
+from fiction.questions.names import NameFormatter
+from fiction.questions.things import ThingCatalog
+from fiction.universe.relations import get_relation
+
+FACT_QUESTIONS = {
+    "job": "What is the occupation of {}?",
+    "hobby": "What is the hobby of {}?",
+    "birth": "When was {} born?",
+    "death": "When did {} die?",
+    "wedding": "When did {} marry?",
+    "birthplace": "Where was {} born?",
+    "residence": "Where does {} live?",
+}
+VALUE_QUESTIONS = {
+    "job": "Who works as {}?",
+    "hobby": "Whose hobby is {}?",
+    "birthplace": "Who was born in {}?",
+    "residence": "Who lives in {}?",
+}
+_EVENT_PHRASES = {"birth": "was born", "death": "died", "wedding": "married"}
+_VALUE_PHRASES = {
+    "job": "works as {}",
+    "hobby": "has the hobby {}",
+    "birthplace": "was born in {}",
+    "residence": "lives in {}",
+}
+_FACT_SENTENCES = {
+    "gender": "{} is {}.",
+    "birth": "{} was born on {}.",
+    "death": "{} died on {}.",
+    "wedding": "{} married on {}.",
+    "birthplace": "{} was born in {}.",
+    "residence": "{} lives in {}.",
+    "region": "{} lies in the region {}.",
+    "country": "{} lies in the country {}.",
+}
+
+
+def condition_phrase(fact: str, test: str, value: str) -> str:
+    """What a person who fits does: "works as baker", "was born before 5 March 1931"."""
+    if fact in _EVENT_PHRASES:
+        return f"{_EVENT_PHRASES[fact]} {'on' if test == 'is' else test} {value}"
+    return _VALUE_PHRASES[fact].format(value)
+
+
+def superlative_phrase(fact: str, first: bool) -> str:  # noqa: FBT001 - as the expressions have it
+    """What the one does who has the earliest or the latest day."""
+    return f"{_EVENT_PHRASES[fact]} {'first' if first else 'last'}"
+
+
+def fact_sentence(triple: FactTriple, things: ThingCatalog) -> str:
+    """A fact as a sentence of its own."""
+    subject, told = things.said(*triple.subject), things.said(*triple.object)
+    if triple.relation in _FACT_SENTENCES:
+        return _FACT_SENTENCES[triple.relation].format(subject, told)
+    return f"The {PROPERTY_LABELS[PROPERTY_IDS[triple.relation]][0]} of {subject} is {told}."
+
+
+def overlap_question(*days: Any) -> tuple[Any, ...]:
+    """The question whether two lives overlap, from two births and deaths; nobody of whom no death is known has died."""
+    born, died, other_born, other_died = days
+    return ("Do the lives from ", born, " to ", died, " and from ", other_born, " to ", other_died, " overlap?")
+
+
+def wedding_question(*days: Any) -> tuple[Any, ...]:
+    """The question whether a wedding lies in a life."""
+    born, died, wedding = days
+    return ("Is ", wedding, " after ", born, " and not after ", died, "?")
+
+
+FACT_LABELS = {
+    "job": "occupation",
+    "hobby": "hobby",
+    "birth": "date of birth",
+    "death": "date of death",
+    "wedding": "date of marriage",
+    "birthplace": "place of birth",
+    "residence": "residence",
+}
+"""What questions call a fact."""
+_SUPERLATIVES = {("birth", True): "earliest-born", ("birth", False): "latest-born"}
+_EVENT_VERBS = {"death": "die", "wedding": "marry"}
+_PLACE_PHRASES = {"birthplace": "were born in", "residence": "have their residence in"}
+_STRATEGY_TEXTS = {
+    "met": "Could {left} have met {right}?",
+    "wedding": "Did {left} live to see the wedding of {right}?",
+    "passport": "Would {left} have needed a passport to visit {right}?",
+}
+
+
+@singledispatch
+def word_question(expression: Expression, names: NameFormatter) -> str:  # noqa: ARG001 - those that are registered need it
+    """The question that asks for the expression's value."""
+    raise TypeError(f"nobody asks for {type(expression).__name__}")
+
+
+@word_question.register(Named)
+@word_question.register(Having)
+@word_question.register(Related)
+def _(people: People, names: NameFormatter) -> str:
+    return f"Who is {noun_phrase(people, names)}?"
+
+
+@word_question.register
+def _(only: Only, names: NameFormatter) -> str:
+    return f"Which {_plural_phrase(only.of, names)} {_condition_clause(only, names)}?"
+
+
+@word_question.register
+def _(both: Both, names: NameFormatter) -> str:
+    if isinstance(both.left, Having) and isinstance(both.right, Having):
+        return f"Who is {noun_phrase(both, names)}?"
+    return f"Who is both {_indefinite_phrase(both.left, names)} and {_indefinite_phrase(both.right, names)}?"
+
+
+@word_question.register
+def _(most: Most, names: NameFormatter) -> str:
+    end = "first" if most.first else "last"
+    return f"Which of the {_plural_phrase(most.of, names)} {_EVENT_PHRASES[most.fact]} {end}?"
+
+
+@word_question.register
+def _(fact: Fact, names: NameFormatter) -> str:
+    whose = noun_phrase(fact.of, names)
+    match fact.fact:
+        case "death":
+            return f"When did {whose} die?"
+        case "wedding":
+            return f"When did {whose} marry?"
+        case "birthplace":
+            return f"In which town was {whose} born?"
+    return f"What is the {FACT_LABELS[fact.fact]} of {whose}?"
+
+
+@word_question.register
+def _(place: Place, names: NameFormatter) -> str:
+    whose = noun_phrase(place.of.of, names)
+    if place.of.fact == "birthplace":
+        return f"In which {place.kind} was {whose} born?"
+    return f"In which {place.kind} is the residence of {whose}?"
+
+
+@word_question.register
+def _(count: Count, names: NameFormatter) -> str:
+    of = count.of
+    if isinstance(of, Related):
+        return f"How many {get_relation(of.relation).many} does {noun_phrase(of.of, names)} have?"
+    if isinstance(of, Only):
+        return f"How many {_plural_phrase(of.of, names)} {_condition_clause(of, names)}?"
+    if isinstance(of, Both) and isinstance(of.left, Having) and isinstance(of.right, Having):
+        return f"How many people are there {_value_clause(of.left, names)} and {_value_clause(of.right, names)}?"
+    return f"How many {_plural_phrase(of, names)} are there?"
+
+
+@word_question.register
+def _(compare: Compare, names: NameFormatter) -> str:
+    when = "earlier" if compare.first else "later"
+    left, right = noun_phrase(compare.left, names), noun_phrase(compare.right, names)
+    return f"Who {_EVENT_PHRASES[compare.fact]} {when}, {left} or {right}?"
+
+
+@word_question.register
+def _(same: Same, names: NameFormatter) -> str:
+    both = f"{noun_phrase(same.left, names)} and {noun_phrase(same.right, names)}"
+    where = "country" if same.country else "town"
+    match same.fact:
+        case "birthplace":
+            return f"Were {both} born in the same {where}?"
+        case "residence":
+            return f"Are the residences of {both} in the same {where}?"
+    return f"Do {both} have the same {FACT_LABELS[same.fact]}?"
+
+
+@word_question.register
+def _(judge: Judge, names: NameFormatter) -> str:
+    return _STRATEGY_TEXTS[judge.strategy].format(
+        left=noun_phrase(judge.left, names), right=noun_phrase(judge.right, names)
+    )
+
+
+@singledispatch
+def noun_phrase(people: People, names: NameFormatter) -> str:  # noqa: ARG001 - those that are registered need it
+    """Who they are, as a part of a sentence: the mother of the person whose hobby is chess."""
+    raise TypeError(f"{type(people).__name__} is nobody")
+
+
+@noun_phrase.register
+def _(named: Named, names: NameFormatter) -> str:
+    return names.person(named.person)
+
+
+@noun_phrase.register
+def _(having: Having, names: NameFormatter) -> str:
+    return f"the person {_value_clause(having, names)}"
+
+
+@noun_phrase.register
+def _(related: Related, names: NameFormatter) -> str:
+    return f"the {get_relation(related.relation).words} of {noun_phrase(related.of, names)}"
+
+
+@noun_phrase.register
+def _(only: Only, names: NameFormatter) -> str:
+    return f"those {_plural_phrase(only.of, names)} who {_condition_clause(only, names)}"
+
+
+@noun_phrase.register
+def _(both: Both, names: NameFormatter) -> str:
+    if isinstance(both.left, Having) and isinstance(both.right, Having):
+        return f"the person {_value_clause(both.left, names)} and {_value_clause(both.right, names)}"
+    return f"the person who is both {_indefinite_phrase(both.left, names)} and {_indefinite_phrase(both.right, names)}"
+
+
+@noun_phrase.register
+def _(most: Most, names: NameFormatter) -> str:
+    end = _SUPERLATIVES.get((most.fact, most.first))
+    if end:
+        return f"the {end} of the {_plural_phrase(most.of, names)}"
+    end = "first" if most.first else "last"
+    return f"the {end} to {_EVENT_VERBS[most.fact]} of the {_plural_phrase(most.of, names)}"
+
+
+def _value_clause(having: Having, names: NameFormatter) -> str:
+    return f"whose {FACT_LABELS[having.fact]} is {names.value(FACT_VALUE_KINDS[having.fact], having.value)}"
+
+
+def _indefinite_phrase(people: People, names: NameFormatter) -> str:
+    """One of them: an aunt of X."""
+    if isinstance(people, Related):
+        one = get_relation(people.relation).words
+        return f"{'an' if one[0] in 'aeiou' else 'a'} {one} of {noun_phrase(people.of, names)}"
+    if isinstance(people, Having):
+        return f"a person {_value_clause(people, names)}"
+    return noun_phrase(people, names)
+
+
+def _plural_phrase(people: People, names: NameFormatter) -> str:
+    """All of them, without an article: friends of X."""
+    if isinstance(people, Related):
+        return f"{get_relation(people.relation).many} of {noun_phrase(people.of, names)}"
+    if isinstance(people, Having):
+        return f"people {_value_clause(people, names)}"
+    if isinstance(people, Only):
+        return f"{_plural_phrase(people.of, names)} who {_condition_clause(people, names)}"
+    return f"people among {noun_phrase(people, names)}"
+
+
+def _condition_clause(only: Only, names: NameFormatter) -> str:
+    """What is asked of them: have the occupation nurse, were born before 1950."""
+    kind = FACT_VALUE_KINDS[only.fact]
+    if only.test == "is" and kind != "day":
+        have = _PLACE_PHRASES.get(only.fact, f"have the {FACT_LABELS[only.fact]}")
+        return f"{have} {names.value(kind, only.value)}"
+    event = _EVENT_PHRASES[only.fact].replace("was", "were")
+    if only.test == "is":
+        return f"{event} on {names.value(kind, only.value)}"
+    return f"{event} {only.test} {_format_bound(only, names)}"
+
+
+def _format_bound(only: Only, names: NameFormatter) -> str:
+    # Before the first day of a year, or after its last, is before or after the year.
+    day = date.fromordinal(only.value)
+    if (day.month, day.day) == ((1, 1) if only.test == "before" else (12, 31)):
+        return str(day.year)
+    return names.value("day", only.value)

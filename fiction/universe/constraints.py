@@ -1,0 +1,301 @@
+"""What must hold of every universe, checked anew from its arrays: nothing here knows how universes are made.
+
+What a universe of given options must keep to: its size, its trees, its names, its friendships.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import NONE, IdArray, Universe
+
+_TOLERANCE = 6
+"""Standard deviations that the number of friendships may be away from its mean."""
+
+
+def find_limit_violations(universe: Universe, options: GenerationOptions) -> Iterator[str]:
+    """A sentence for everything that goes beyond the options."""
+    yield from _check_people(universe, options)
+    yield from _check_trees(universe, options)
+    yield from _check_friendship_cap(universe, options)
+    yield from _check_names(universe, options)
+
+
+def find_family_trees(universe: Universe) -> tuple[IdArray, IdArray]:
+    """Of each person the lowest row of the family tree, and the generation counted from that person's, downwards."""
+    edges = _family_edges(universe)
+    rows = np.arange(len(universe), dtype=np.int32)
+    tree = rows.copy()
+    while True:
+        lowest = tree.copy()
+        for one, other, _ in edges:
+            np.minimum.at(lowest, one, tree[other])
+            np.minimum.at(lowest, other, tree[one])
+        lowest = lowest[lowest]
+        if np.array_equal(lowest, tree):
+            return tree, _compute_generations(len(universe), edges, tree == rows)
+        tree = lowest
+
+
+_Edges = list[tuple[IdArray, IdArray, int]]
+
+
+def _family_edges(universe: Universe) -> _Edges:
+    """Pairs of people, and how many generations the second is below the first."""
+    found = []
+    for values, deeper in ((universe.father, -1), (universe.mother, -1), (universe.spouse, 0)):
+        rows = np.flatnonzero(values >= 0).astype(np.int32)
+        found.append((rows, values[rows], deeper))
+    return found
+
+
+def _compute_generations(people: int, edges: _Edges, first: npt.NDArray[np.bool_]) -> IdArray:
+    known, generation = first.copy(), np.zeros(people, np.int32)
+    while not known.all():
+        for one, other, deeper in edges:
+            down, up = known[one] & ~known[other], ~known[one] & known[other]
+            generation[other[down]] = generation[one[down]] + deeper
+            generation[one[up]] = generation[other[up]] - deeper
+            known[other[down]] = known[one[up]] = True
+    return generation
+
+
+def _check_people(universe: Universe, options: GenerationOptions) -> Iterator[str]:
+    if len(universe) != options.people:
+        yield f"There are {len(universe):,} people, and {options.people:,} were asked for."
+
+
+def _check_trees(universe: Universe, options: GenerationOptions) -> Iterator[str]:
+    who = universe.titles
+    children = universe.children.sizes()
+    for row in np.flatnonzero(children > options.branching).tolist():
+        yield f"{who[row]} has {children[row]} children, more than {options.branching}."
+    tree, generation = find_family_trees(universe)
+    sizes = np.bincount(tree)
+    for row in np.flatnonzero(sizes > options.family_size).tolist():
+        yield f"The family of {who[row]} has {sizes[row]} people, more than {options.family_size}."
+    lowest, highest = (np.zeros(len(universe), np.int32) for _ in range(2))
+    np.minimum.at(lowest, tree, generation)
+    np.maximum.at(highest, tree, generation)
+    levels = highest - lowest + 1
+    for row in np.flatnonzero(levels > options.generations).tolist():
+        yield f"The family of {who[row]} has {levels[row]} generations, more than {options.generations}."
+
+
+def _check_friendship_cap(universe: Universe, options: GenerationOptions) -> Iterator[str]:
+    people = len(universe)
+    share = min(1.0, options.friends / people)
+    mean = people * (people - 1) / 2 * share
+    # A count of few has a longer tail: some more are allowed for.
+    if abs(len(universe.friends.pairs) - mean) > _TOLERANCE * (1 + float(np.sqrt(mean * (1 - share)))):
+        yield f"There are {len(universe.friends.pairs):,} friendships, and about {round(mean):,} were asked for."
+
+
+def _check_names(universe: Universe, options: GenerationOptions) -> Iterator[str]:
+    names, who = universe.names, universe.titles
+    for row in np.flatnonzero(universe.father > NONE).tolist():
+        if names[row].rpartition(" ")[2] != names[universe.father[row]].rpartition(" ")[2]:
+            yield f"{who[row]} does not bear the surname of {who[universe.father[row]]}, the father."
+    sharing: defaultdict[str, list[int]] = defaultdict(list)
+    often = {name for name, count in Counter(names).items() if count > 1}
+    for row, name in enumerate(names):
+        title = name
+        if name in often:
+            sharing[name].append(row)
+            title = f"{name} ({universe.jobs[universe.job[row]]})"
+        if title != who[row]:
+            yield f"The article of {name} is called {who[row]}, and should be {title}."
+    for name, rows in sharing.items():
+        if len(set(universe.job[rows].tolist())) < len(rows):
+            yield f"Two of those called {name} have the same job."
+    found, wanted = sum(map(len, sharing.values())), round(options.collisions * len(names)) // 2 * 2
+    if found != wanted:
+        yield f"{found:,} people have a namesake, and {wanted:,} were asked for."
+
+
+YOUNGEST_PARENT, OLDEST_PARENT, YOUNGEST_WEDDING = 16, 60, 16
+"""In years, to the day."""
+MIN_DAYS_BETWEEN_SIBLINGS = 270
+"""Days between the births of siblings who are not twins, and the most a father may be dead before a birth."""
+
+_Rows = npt.NDArray[np.int64]
+_YEAR, _MONTH = 512, 32
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def find_violations(universe: Universe, options: GenerationOptions | None = None) -> Iterator[str]:
+    """A sentence for each constraint that somebody breaks; with options also for what goes beyond them."""
+    wrong = list(_check_references(universe))
+    yield from wrong
+    if wrong:
+        # Nothing else can be looked up.
+        return
+    for check in _CHECKS:
+        yield from check(universe)
+    if options is not None:
+        yield from find_limit_violations(universe, options)
+
+
+def _check_references(universe: Universe) -> Iterator[str]:
+    """Numbers that stand for nobody and nothing."""
+    people, places = len(universe), universe.places
+    sizes = {
+        "father": people,
+        "mother": people,
+        "spouse": people,
+        "birthplace": len(places.towns),
+        "residence": len(places.towns),
+        "job": len(universe.jobs),
+        "hobby": len(universe.hobbies),
+    }
+    if not 0 < universe.today <= date.max.toordinal():
+        yield f"The day of this world is number {universe.today}, and there is none."
+    for fact, size in sizes.items():
+        for row in np.flatnonzero(getattr(universe, fact) >= size).tolist():
+            yield f"The {fact} of {universe.titles[row]} is number {getattr(universe, fact)[row]}, and there is none."
+    for of, wholes, size in (
+        (places.towns, places.region, len(places.regions)),
+        (places.regions, places.country, len(places.countries)),
+    ):
+        for number in np.flatnonzero((wholes < 0) | (wholes >= size)).tolist():
+            yield f"{of[number]} lies in number {wholes[number]}, and there is none."
+    pairs = universe.friends.pairs
+    for one, other in pairs[np.any((pairs < 0) | (pairs >= people), axis=1)].tolist():
+        yield f"There is a friendship of the rows {one} and {other}, and there are {people:,} people."
+
+
+def _check_parents(universe: Universe) -> Iterator[str]:
+    father, mother, who = universe.father, universe.mother, universe.titles
+    for row in np.flatnonzero((father == NONE) != (mother == NONE)).tolist():
+        yield f"{who[row]} has one parent, which must be both or none."
+    for row in _rows_where(father >= 0, lambda rows: universe.female[father[rows]]):
+        yield f"{who[father[row]]}, the father of {who[row]}, is a woman."
+    for row in _rows_where(mother >= 0, lambda rows: ~universe.female[mother[rows]]):
+        yield f"{who[mother[row]]}, the mother of {who[row]}, is a man."
+    for row in _rows_where((father >= 0) & (mother >= 0), lambda rows: universe.spouse[father[rows]] != mother[rows]):
+        yield f"{who[father[row]]} and {who[mother[row]]}, the parents of {who[row]}, are no couple."
+
+
+def _check_partners(universe: Universe) -> Iterator[str]:
+    spouse, who = universe.spouse, universe.titles
+    for row in np.flatnonzero(spouse == np.arange(len(universe))).tolist():
+        yield f"{who[row]} is married to nobody else."
+    for row in _rows_where(spouse >= 0, lambda rows: spouse[spouse[rows]] != rows):
+        yield f"{who[row]} has the partner {who[spouse[row]]}, who has another or none."
+
+
+def _check_parent_ages(universe: Universe) -> Iterator[str]:
+    calendar, who = _to_calendar_numbers(universe.birth), universe.titles
+    for parent in (universe.father, universe.mother):
+        rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
+        rows = rows[universe.birth[parent[rows]] > NONE]
+        lived = calendar[rows] - calendar[parent[rows]]
+        wrong = (lived < YOUNGEST_PARENT * _YEAR) | (lived > OLDEST_PARENT * _YEAR)
+        for row, age in zip(rows[wrong].tolist(), (lived[wrong] // _YEAR).tolist(), strict=True):
+            years = f"{age} years old" if age >= 0 else "not yet born"
+            yield (
+                f"{who[parent[row]]} was {years} at the birth of {who[row]}; "
+                f"it must be {YOUNGEST_PARENT} to {OLDEST_PARENT}, to the day."
+            )
+
+
+def _check_siblings(universe: Universe) -> Iterator[str]:
+    who = universe.titles
+    told: set[tuple[int, int]] = set()
+    for parent in (universe.mother, universe.father):
+        rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
+        order = rows[np.lexsort((rows, universe.birth[rows], parent[rows]))]
+        elder, younger = order[:-1], order[1:]
+        days = universe.birth[younger] - universe.birth[elder]
+        wrong = (parent[elder] == parent[younger]) & (days > 0) & (days < MIN_DAYS_BETWEEN_SIBLINGS)
+        for one, other, apart in zip(elder[wrong].tolist(), younger[wrong].tolist(), days[wrong].tolist(), strict=True):
+            if (one, other) not in told:
+                told.add((one, other))
+                yield f"{who[one]} and {who[other]} were born {apart} days apart; siblings are twins or {MIN_DAYS_BETWEEN_SIBLINGS}."
+
+
+def _check_weddings(universe: Universe) -> Iterator[str]:
+    spouse, wedding, who = universe.spouse, universe.wedding, universe.titles
+    for row in np.flatnonzero((wedding > NONE) & (spouse == NONE)).tolist():
+        yield f"{who[row]} had a wedding and has no partner."
+    for row in _rows_where(spouse >= 0, lambda rows: (wedding[rows] != wedding[spouse[rows]]) & (rows < spouse[rows])):
+        yield f"{who[row]} and {who[spouse[row]]} had their wedding on two days."
+    known = (wedding > NONE) & (universe.birth > NONE)
+    lived = _to_calendar_numbers(wedding) - _to_calendar_numbers(universe.birth)
+    for row in np.flatnonzero(known & (lived < YOUNGEST_WEDDING * _YEAR)).tolist():
+        yield f"{who[row]} was younger than {YOUNGEST_WEDDING} at the wedding."
+    for row in np.flatnonzero((wedding > NONE) & (universe.death > NONE) & (wedding > universe.death)).tolist():
+        yield f"{who[row]} was dead at the wedding."
+
+
+def _check_posthumous_births(universe: Universe) -> Iterator[str]:
+    who = universe.titles
+    for kind, parent, after in (("father", universe.father, MIN_DAYS_BETWEEN_SIBLINGS), ("mother", universe.mother, 0)):
+        rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
+        rows = rows[universe.death[parent[rows]] > NONE]
+        late = universe.birth[rows] - universe.death[parent[rows]]
+        for row, days in zip(rows[late > after].tolist(), late[late > after].tolist(), strict=True):
+            yield f"{who[parent[row]]}, the {kind} of {who[row]}, was dead for {days} days at the birth."
+
+
+def _check_days(universe: Universe) -> Iterator[str]:
+    who = universe.titles
+    for fact in ("birth", "death", "wedding"):
+        for row in np.flatnonzero(getattr(universe, fact) > universe.today).tolist():
+            yield f"The {fact} of {who[row]} is after {date.fromordinal(universe.today)}, the day of this world."
+    for row in np.flatnonzero((universe.death > NONE) & (universe.death < universe.birth)).tolist():
+        yield f"{who[row]} died before being born."
+
+
+def _check_friendships(universe: Universe) -> Iterator[str]:
+    pairs, who = universe.friends.pairs, universe.titles
+    for one, other in pairs[pairs[:, 0] >= pairs[:, 1]].tolist():
+        yield f"The friendship of {who[one]} and {who[other]} does not have the lower row first."
+    keys = pairs[:, 0].astype(np.int64) * len(universe) + pairs[:, 1]
+    ordered = np.sort(keys)
+    for one, other in (divmod(key, len(universe)) for key in ordered[1:][ordered[1:] == ordered[:-1]].tolist()):
+        yield f"The friendship of {who[one]} and {who[other]} is there twice."
+    if np.any(keys[1:] < keys[:-1]):
+        yield "The friendships are not sorted."
+
+
+def _check_titles(universe: Universe) -> Iterator[str]:
+    seen: set[str] = set()
+    for title in universe.titles:
+        if title in seen:
+            yield f"Two articles have the title {title}."
+        seen.add(title)
+
+
+_CHECKS: tuple[Callable[[Universe], Iterator[str]], ...] = (
+    _check_parents,
+    _check_partners,
+    _check_parent_ages,
+    _check_siblings,
+    _check_weddings,
+    _check_posthumous_births,
+    _check_days,
+    _check_friendships,
+    _check_titles,
+)
+
+
+def _rows_where(known: npt.NDArray[np.bool_], wrong: Callable[[_Rows], npt.NDArray[np.bool_]]) -> list[int]:
+    """The rows of which something is known and wrong."""
+    rows = np.flatnonzero(known)
+    found: list[int] = rows[wrong(rows)].tolist()
+    return found
+
+
+def _to_calendar_numbers(days: IdArray) -> _Rows:
+    """Days as numbers whose difference, divided by _YEAR and rounded down, is the completed years between them."""
+    day = (days.astype(np.int64) - _EPOCH).astype("datetime64[D]")
+    month = day.astype("datetime64[M]")
+    months = month.astype(np.int64)
+    in_month = (day - month.astype("datetime64[D]")).astype(np.int64)
+    found: _Rows = months // 12 * _YEAR + months % 12 * _MONTH + in_month
+    return found

@@ -1,0 +1,174 @@
+"""Family trees: who is whose parent and partner, grown person by person as in the paper, all trees at once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.chance import random_below
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import NONE, IdArray
+
+_PARTNER_ONLY_SHARE = 0.06
+"""How often somebody gets a partner without a child."""
+
+_Slots = npt.NDArray[np.int16]
+_Trees = npt.NDArray[np.int64]
+_Coins = npt.NDArray[np.float64]
+_Masks = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyTrees:
+    """Who is whose relative; the people of a tree lie together, in the order in which the tree grew."""
+
+    size: int
+    """People of a tree, but for the last one, which has the rest."""
+    female: npt.NDArray[np.bool_]
+    father: IdArray
+    mother: IdArray
+    spouse: IdArray
+    level: IdArray
+    """Partners are of one level, their children of the next."""
+    origin: IdArray
+    """From whom the tree grew by this person: an earlier row, NONE for the first of a tree."""
+
+    @property
+    def tree(self) -> IdArray:
+        """The number of each person's tree."""
+        return np.arange(len(self.female), dtype=np.int32) // np.int32(self.size)
+
+
+def grow_families(options: GenerationOptions, generator: np.random.Generator) -> FamilyTrees:
+    """Trees of exactly `options.people` people together."""
+    size = options.family_size
+    trees = -(-options.people // size)
+    wanted = np.full(trees, size, np.int64)
+    wanted[-1] = options.people - (trees - 1) * size
+    growth = _TreeGrower(wanted, options, generator)
+    growth.run()
+    first = np.arange(trees, dtype=np.int32)[:, None] * np.int32(size)
+
+    def rows(slots: _Slots) -> IdArray:
+        return np.where(slots < 0, np.int32(NONE), slots + first).ravel()[: options.people]
+
+    return FamilyTrees(
+        size=size,
+        female=growth.female.ravel()[: options.people],
+        father=rows(growth.father),
+        mother=rows(growth.mother),
+        spouse=rows(growth.spouse),
+        level=growth.level.ravel()[: options.people].astype(np.int32),
+        origin=rows(growth.origin),
+    )
+
+
+class _TreeGrower:
+    """All trees side by side: a row a tree, a slot a person; each step adds to every tree that lacks people."""
+
+    def __init__(self, wanted: _Trees, options: GenerationOptions, generator: np.random.Generator) -> None:
+        shape = (len(wanted), options.family_size)
+        self._generator, self._wanted = generator, wanted
+        self._generations, self._branching = options.generations, options.branching
+        # The gender of partners and parents is changed to what it must be when they come.
+        self.female = generator.random(shape) < 0.5
+        self.father, self.mother, self.spouse, self.origin = (np.full(shape, NONE, np.int16) for _ in range(4))
+        self.level, self._children = (np.zeros(shape, np.int16) for _ in range(2))
+        self._size = np.ones(len(wanted), np.int64)
+        self._lowest, self._highest = (np.zeros(len(wanted), np.int64) for _ in range(2))
+
+    def run(self) -> None:
+        """Grow every tree to its size."""
+        growing = np.flatnonzero(self._size < self._wanted)
+        while len(growing):
+            self._step(growing)
+            growing = growing[self._size[growing] < self._wanted[growing]]
+
+    def _step(self, trees: _Trees) -> None:
+        """Pick one person of each tree and add parents, a child or a partner."""
+        coin = self._generator.random(len(trees))
+        member = random_below(self._generator, self._size[trees])
+        weds, up, down = self._ways(trees, member, coin)
+        stuck = ~(weds | up | down)
+        member[stuck] = self._open_member(trees[stuck])
+        full = member < 0
+        self._begin_anew(trees[full])
+        trees, member, coin = trees[~full], member[~full], coin[~full]
+        _, up, down = self._ways(trees, member, coin)
+        single = ~up & (self.spouse[trees, member] < 0)
+        self._add_partners(trees[single], member[single])
+        self._add_children(trees[down], member[down])
+        self._add_parents(trees[up], member[up])
+
+    def _ways(self, trees: _Trees, member: _Trees, coin: _Coins) -> tuple[_Masks, _Masks, _Masks]:
+        """Who gets a partner without a child, who gets parents, and who a child; nobody two of them."""
+        room = self._wanted[trees] - self._size[trees]
+        single = self.spouse[trees, member] < 0
+        weds = single & ((room == 1) | (coin < _PARTNER_ONLY_SHARE))
+        up = ~weds & self._may_have_parents(trees, member, room)
+        down = ~weds & self._may_have_child(trees, member, room - single)
+        up &= ~down | (coin < (1 + _PARTNER_ONLY_SHARE) / 2)
+        return weds, up, down & ~up
+
+    def _open_member(self, trees: _Trees) -> _Trees:
+        """Of each tree one of those who may have parents or a child, else a single one; NONE of a full tree."""
+        slots = np.arange(self.level.shape[1])
+        weds, up, down = self._ways(trees[:, None], slots, np.ones(1))
+        there: _Masks = np.less(slots, self._size[trees][:, None])
+        may: _Masks = there & (weds | up | down)
+        may = np.where(np.any(may, axis=1)[:, None], may, there & (self.spouse[trees] < 0))
+        counts = np.cumsum(may, axis=1)
+        found = np.argmax(counts > random_below(self._generator, counts[:, -1])[:, None], axis=1)
+        return np.where(counts[:, -1] > 0, found, NONE)
+
+    def _may_have_parents(self, trees: _Trees, member: _Trees, room: _Trees) -> _Masks:
+        inside = (self.level[trees, member] > self._lowest[trees]) | self._may_deepen(trees)
+        return (self.father[trees, member] < 0) & inside & (room >= 2)
+
+    def _may_have_child(self, trees: _Trees, member: _Trees, room: _Trees) -> _Masks:
+        inside = (self.level[trees, member] < self._highest[trees]) | self._may_deepen(trees)
+        return (self._children[trees, member] < self._branching) & inside & (room >= 1)
+
+    def _may_deepen(self, trees: _Trees) -> _Masks:
+        return self._highest[trees] - self._lowest[trees] + 1 < self._generations
+
+    def _add_partners(self, trees: _Trees, member: _Trees) -> None:
+        partner = self._next(trees, member, 0)
+        self.female[trees, partner] = ~self.female[trees, member]
+        self.spouse[trees, partner], self.spouse[trees, member] = member, partner
+
+    def _add_children(self, trees: _Trees, member: _Trees) -> None:
+        child = self._next(trees, member, 1)
+        partner = self.spouse[trees, member]
+        woman = self.female[trees, member]
+        self.mother[trees, child] = np.where(woman, member, partner)
+        self.father[trees, child] = np.where(woman, partner, member)
+        for parent in (member, partner):
+            self._children[trees, parent] += 1
+
+    def _add_parents(self, trees: _Trees, member: _Trees) -> None:
+        father, mother = self._next(trees, member, -1), self._next(trees, member, -1)
+        self.female[trees, father], self.female[trees, mother] = False, True
+        self.spouse[trees, father], self.spouse[trees, mother] = mother, father
+        self.father[trees, member], self.mother[trees, member] = father, mother
+        for parent in (father, mother):
+            self._children[trees, parent] = 1
+
+    def _next(self, trees: _Trees, origin: _Trees, deeper: int) -> _Trees:
+        """Take the next free slot of each tree for somebody so many levels below the origin."""
+        slot = self._size[trees]
+        self._size[trees] += 1
+        self.origin[trees, slot] = origin
+        level = self.level[trees, origin] + deeper
+        self.level[trees, slot] = level
+        self._lowest[trees] = np.minimum(self._lowest[trees], level)
+        self._highest[trees] = np.maximum(self._highest[trees], level)
+        return slot
+
+    def _begin_anew(self, trees: _Trees) -> None:
+        # Full are few trees: those that lack one person when every couple has all its children.
+        for slots in (self.father, self.mother, self.spouse, self.origin):
+            slots[trees] = NONE
+        for numbers in (self.level, self._children, self._lowest, self._highest):
+            numbers[trees] = 0
+        self._size[trees] = 1

@@ -1,0 +1,266 @@
+"""When people were born, married and died: days that keep every constraint by how they are drawn.
+
+Where people were born and live: families keep to their parts of the country, large towns have most people.
+Friendships: every pair of people is one with the same chance, whoever they are.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.chance import random_below
+from fiction.universe.families import FamilyTrees
+from fiction.universe.universe import NONE, CompressedLists, Friendships, IdArray, Places
+
+_STAY_SHARE = 0.75
+"""How often people who marry or are single, and couples when their children are grown, stay where they were."""
+_AT_SEAT_SHARE, _NEAR_SHARE = 0.45, 0.8
+"""Chances (added up) that a home is in the town of the family's seat, and that it is in the same region."""
+
+
+def assign_homes(people: FamilyTrees, places: Places, generator: np.random.Generator) -> tuple[IdArray, IdArray]:
+    """The towns of birth and of residence: children are born at their parents' home, couples live together."""
+    seats = _draw_towns(len(np.unique(people.tree)), places, generator)[people.tree]
+    # A couple has the home of its lower row; whoever is single has one too.
+    rows = np.arange(len(seats))
+    household = np.where(people.spouse >= 0, np.minimum(rows, people.spouse), rows)
+    home = _draw_family_towns(seats, places, generator)[household]
+    moved = (generator.random(len(seats)) >= _STAY_SHARE)[household]
+    later = _draw_family_towns(seats, places, generator)[household]
+    stays = generator.random(len(seats)) < _STAY_SHARE
+    elsewhere = _draw_family_towns(seats, places, generator)
+    orphan = people.father < 0
+    birthplace = np.where(orphan, np.where(stays, home, elsewhere), home[people.father])
+    single = people.spouse < 0
+    residence = np.where(single & stays, birthplace, np.where(moved, later, home))
+    return birthplace.astype(np.int32), residence.astype(np.int32)
+
+
+def _draw_towns(count: int, places: Places, generator: np.random.Generator) -> IdArray:
+    """Any towns: of low numbers many, since those are the large ones."""
+    return (generator.random(count) * random_below(generator, len(places.towns), count)).astype(np.int32)
+
+
+def _draw_family_towns(seats: IdArray, places: Places, generator: np.random.Generator) -> IdArray:
+    """For each seat a town, which is the seat, near it or anywhere."""
+    of_region = CompressedLists.grouped(
+        len(places.regions), places.region, np.arange(len(places.towns), dtype=np.int32)
+    )
+    regions = places.region[seats]
+    near = of_region.values[of_region.starts[regions] + random_below(generator, of_region.sizes()[regions])]
+    where = generator.random(len(seats))
+    anywhere = _draw_towns(len(seats), places, generator)
+    return np.where(where < _AT_SEAT_SHARE, seats, np.where(where < _NEAR_SHARE, near, anywhere))
+
+
+_SMALL_POPULATION = 2000
+"""Up to so many people every pair is drawn for; beyond, blocks of pairs are."""
+_MEAN = 8
+"""Friendships of a block, about."""
+
+
+def draw_friendships(people: int, mean: float, generator: np.random.Generator) -> Friendships:
+    """The random graph G(people, mean / people)."""
+    share = min(1.0, mean / people)
+    pairs = people * (people - 1) // 2
+    every = people <= _SMALL_POPULATION
+    found = np.flatnonzero(generator.random(pairs) < share) if every else _draw_pair_numbers(pairs, share, generator)
+    first, second = _decode_pairs(found, people)
+    lower, upper = np.minimum(first, second), np.maximum(first, second)
+    keys = np.sort(lower * people + upper)
+    return Friendships(np.stack((keys // people, keys % people), axis=1).astype(np.int32))
+
+
+def _decode_pairs(pair: npt.NDArray[np.int64], people: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The two people of a pair's number: an odd number of people stands in a circle, an even one has one apart."""
+    circle = people - 1 + people % 2
+    if circle < 2:
+        return pair * 0, pair * 0 + 1
+    columns = people * (people - 1) // 2 // circle
+    first, step = pair // columns, pair % columns + 1
+    apart = step > (circle - 1) // 2
+    return first, np.where(apart, people - 1, (first + step) % circle)
+
+
+def _draw_pair_numbers(pairs: int, share: float, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+    """The numbers of the pairs that are friends, each pair with that chance."""
+    if share == 0:
+        return np.zeros(0, np.int64)
+    doublings = int(min(_MEAN / share, pairs)).bit_length()
+    blocks = (pairs >> doublings) + 1
+    sizes = np.searchsorted(_cumulative_probabilities(share, doublings), generator.random(blocks), side="right")
+    found = _redraw_duplicates(np.repeat(np.arange(blocks), sizes), 1 << doublings, generator)
+    # The last block goes beyond the pairs there are.
+    return found[found < pairs]
+
+
+def _cumulative_probabilities(share: float, doublings: int) -> npt.NDArray[np.float64]:
+    """The chance of at most 0, 1, 2 ... friendships in a block of 2 ** doublings pairs, as far as it is below one."""
+    # Only products, sums and quotients: powers and logarithms are not the same to the last bit on every machine.
+    none = 1.0 - share
+    for _ in range(doublings):
+        none *= none
+    chances, size = [none], 1 << doublings
+    while len(chances) < min(20 * _MEAN, size):
+        done = len(chances) - 1
+        chances.append(chances[-1] * (size - done) / (done + 1) * share / (1.0 - share))
+    return np.cumsum(chances)
+
+
+def _redraw_duplicates(
+    blocks: npt.NDArray[np.int64], size: int, generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """For each entry another number of its block; a number drawn before is drawn again."""
+    found = blocks * size + random_below(generator, size, len(blocks))
+    while True:
+        order = np.argsort(found, kind="stable")
+        again = order[1:][found[order][1:] == found[order][:-1]]
+        if not len(again):
+            return found
+        found[again] = blocks[again] * size + random_below(generator, size, len(again))
+
+
+# Days are margins that hold whatever leap years fall between: an age of n years is at most n * 366 days and surely
+# passed after them, and surely not passed before n * 365.
+_YEAR, _LONG_YEAR = 365, 366
+_YOUNGEST_PARENT = 17 * _LONG_YEAR
+_OLDEST_MOTHER = 48 * _YEAR
+_OLDEST_FATHER = 59 * _YEAR
+_YOUNGEST_WEDDING = 16 * _LONG_YEAR
+_MAX_WEDDING_DELAY = 6 * _YEAR
+"""After the first birth; the child is older than that today."""
+_LATE_FIRST_BIRTH = 38 * _YEAR
+_ADULT_AGE = 18 * _LONG_YEAR
+"""Everybody lives so long, and the youngest are of this age: each has a job and a home."""
+_MIN_SIBLING_GAP, _MAX_SIBLING_GAP = 270, 2600
+"""Between the births of siblings who are not twins."""
+_TWIN_SHARE = 0.03
+_YOUNGEST_LATEST = 45 * _YEAR
+"""The age of the youngest of a family is up to this, were they all still alive."""
+_OLD_AGE, _LONGEST_LIFE = 55 * _YEAR, 104 * _YEAR
+"""Most die between these ages."""
+_POSTHUMOUS_SHARE = 0.01
+
+Days = npt.NDArray[np.int64]
+
+
+def draw_births(people: FamilyTrees, generator: np.random.Generator, today: int) -> Days:
+    """The birthdays: in each couple's household drawn apart, and the households fitted together along the tree."""
+    as_child, span = _draw_sibling_offsets(people, generator)
+    as_parent = _draw_parent_offsets(people, span, generator)
+    origin = people.origin
+    # A parent of the origin lives with it in the origin's first household, all others in its second.
+    is_parent = (people.father[origin] == _all_rows(people)) | (people.mother[origin] == _all_rows(people))
+    is_child = (people.father == origin) | (people.mother == origin)
+    after = np.where(is_child, as_child, as_parent) - np.where(is_parent, as_child[origin], as_parent[origin])
+    return _fit_birthdays(people, after, generator, today)
+
+
+def _all_rows(people: FamilyTrees) -> IdArray:
+    return np.arange(len(people.female), dtype=np.int32)
+
+
+def _draw_sibling_offsets(people: FamilyTrees, generator: np.random.Generator) -> tuple[Days, Days]:
+    """Days from the birth of the eldest sibling to one's own, and to the youngest's for each father and mother."""
+    children = np.flatnonzero(people.father >= 0)
+    order = children[np.lexsort((generator.random(len(children)), people.father[children]))]
+    father = people.father[order]
+    eldest = np.ones(len(order), np.bool_)
+    eldest[1:] = father[1:] != father[:-1]
+    twin = generator.random(len(order)) < _TWIN_SHARE
+    twin[1:] &= ~twin[:-1]
+    siblings = np.bincount(father, minlength=len(people.female))[father]
+    widest = np.minimum(_MAX_SIBLING_GAP, (_OLDEST_MOTHER - _YOUNGEST_PARENT) // np.maximum(siblings - 1, 1))
+    gap = np.where(
+        eldest | twin,
+        0,
+        _MIN_SIBLING_GAP + random_below(generator, (widest - _MIN_SIBLING_GAP + 1) * generator.random(len(order))),
+    )
+    total = np.cumsum(gap)
+    offset = np.zeros(len(people.female), np.int64)
+    offset[order] = total - total[np.maximum.accumulate(np.where(eldest, np.arange(len(order)), 0))]
+    span = np.zeros(len(people.female), np.int64)
+    np.maximum.at(span, father, offset[order])
+    np.maximum.at(span, people.mother[order], offset[order])
+    return offset, span
+
+
+def _draw_parent_offsets(people: FamilyTrees, span: Days, generator: np.random.Generator) -> Days:
+    """Days from the birth of one's eldest child (or from a likely day for it) back to one's own: negative."""
+    wife = np.flatnonzero(people.female & (people.spouse >= 0))
+    husband = people.spouse[wife]
+    oldest = np.minimum(_LATE_FIRST_BIRTH, _OLDEST_MOTHER - span[wife])
+    mother = _YOUNGEST_PARENT + _draw_centred(generator, oldest - _YOUNGEST_PARENT)
+    older = _draw_centred(generator, np.full(len(wife), 20 * _YEAR)) - 8 * _YEAR
+    father = np.clip(mother + older, _YOUNGEST_PARENT, _OLDEST_FATHER - span[husband])
+    offset = np.zeros(len(people.female), np.int64)
+    offset[wife], offset[husband] = -mother, -father
+    return offset
+
+
+def _draw_centred(generator: np.random.Generator, limits: Days) -> Days:
+    """Numbers from 0 to below the limits, those in the middle the likeliest."""
+    return (random_below(generator, limits) + random_below(generator, limits)) // 2
+
+
+def _fit_birthdays(people: FamilyTrees, after: Days, generator: np.random.Generator, today: int) -> Days:
+    """The birthdays, from the days between each person and whom the tree grew from, the youngest grown up today."""
+    size, count = people.size, len(people.female)
+    trees = -(-count // size)
+    origin, days = np.zeros(trees * size, np.int64), np.zeros(trees * size, np.int64)
+    origin[:count], days[:count] = people.origin, np.where(people.origin < 0, 0, after)
+    born = days.reshape(trees, size)
+    slots = (origin.reshape(trees, size) - np.arange(trees)[:, None] * size).clip(0)
+    for slot in range(1, size):
+        born[:, slot] += born[np.arange(trees), slots[:, slot]]
+    youngest = today - _ADULT_AGE - random_below(generator, _YOUNGEST_LATEST - _ADULT_AGE, trees)
+    fitted: Days = born - born.max(axis=1)[:, None] + youngest[:, None]
+    return fitted.ravel()[:count]
+
+
+def draw_weddings(people: FamilyTrees, birth: Days, generator: np.random.Generator, today: int) -> Days:
+    """The wedding days of those with a partner, mostly before the first child."""
+    wife = np.flatnonzero(people.female & (people.spouse >= 0))
+    husband = people.spouse[wife]
+    eldest = _first_births(people, birth)[wife]
+    earliest = np.maximum(birth[wife], birth[husband]) + _YOUNGEST_WEDDING
+    childless = eldest < 0
+    latest = np.minimum(np.where(childless, earliest + 20 * _YEAR, eldest), today)
+    day = latest - random_below(generator, np.minimum(latest - earliest, 8 * _YEAR) + 1)
+    late = ~childless & (generator.random(len(wife)) < 0.1)
+    day = np.where(late, eldest + random_below(generator, _MAX_WEDDING_DELAY, len(wife)), day)
+    found = np.full(len(birth), NONE, np.int64)
+    found[wife] = found[husband] = day
+    return found
+
+
+def _first_births(people: FamilyTrees, birth: Days) -> Days:
+    days = np.full(len(birth), np.iinfo(np.int64).max)
+    children = np.flatnonzero(people.father >= 0)
+    for parents in (people.father, people.mother):
+        np.minimum.at(days, parents[children], birth[children])
+    return np.where(days == np.iinfo(np.int64).max, NONE, days)
+
+
+def _last_births(people: FamilyTrees, birth: Days) -> Days:
+    days = np.full(len(birth), NONE, np.int64)
+    children = np.flatnonzero(people.father >= 0)
+    for parents in (people.father, people.mother):
+        np.maximum.at(days, parents[children], birth[children])
+    return days
+
+
+def draw_deaths(people: FamilyTrees, days: tuple[Days, Days], generator: np.random.Generator, today: int) -> Days:
+    """The days of death, from birthdays and wedding days, NONE for those who live today."""
+    birth, wedding = days
+    count = len(birth)
+    last = _last_births(people, birth)
+    bound = np.maximum(birth + _ADULT_AGE, wedding)
+    old = _OLD_AGE + sum(random_below(generator, _LONGEST_LIFE - _OLD_AGE, count) for _ in range(3)) // 3
+    young = _ADULT_AGE + random_below(generator, 40 * _YEAR, count)
+    day = birth + np.where(generator.random(count) < 0.1, young, old)
+    late = np.maximum(bound, last)
+    day = np.where(day < late, late + random_below(generator, 20 * _YEAR, count), day)
+    shortly_before = last - 1 - random_below(generator, _MIN_SIBLING_GAP, count)
+    posthumous = ~people.female & (generator.random(count) < _POSTHUMOUS_SHARE) & (shortly_before >= bound)
+    day = np.where(posthumous, shortly_before, day)
+    return np.where(day > today, NONE, day)

@@ -1,0 +1,175 @@
+"""Names by gender and family, from the lists of Faker: everybody bears the father's surname.
+
+Namesakes: pairs of people of different families who are to share their full name.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.chance import RandomStream, create_generator, random_below
+from fiction.universe.families import FamilyTrees
+from fiction.universe.universe import NONE, IdArray
+from worlds.folder import WorldError
+
+_Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Namesakes:
+    """Who shares a surname, and who a full name."""
+
+    line: IdArray
+    """Of each person a row that is the same for all who inherit one surname."""
+    first: IdArray
+    """Of the second of two namesakes the row of the first; NONE for everybody else."""
+
+
+def find_paternal_lines(people: FamilyTrees) -> IdArray:
+    """Of each person the first known man of the line of fathers: oneself where no father is known."""
+    rows = np.arange(len(people.father), dtype=np.int32)
+    found = np.where(people.father < 0, rows, people.father)
+    while True:
+        further = found[found]
+        if np.array_equal(further, found):
+            return found
+        found = further
+
+
+def draw_namesakes(people: FamilyTrees, share: float, generator: np.random.Generator) -> Namesakes:
+    """Pairs that are that share of all people, rounded down to whole pairs; WorldError when families are too few."""
+    line = find_paternal_lines(people)
+    first = np.full(len(line), NONE, np.int32)
+    pairs = round(share * len(line)) // 2
+    if not pairs:
+        return Namesakes(line, first)
+    line = _merge_lines(people, line, generator)
+    one, other = _draw_candidate_pairs(people, line)
+    if len(one) < pairs:
+        raise WorldError(
+            f"Only {2 * len(one):,} of these {len(line):,} people can share a name with somebody of another family; "
+            "ask for fewer collisions, more people or smaller families."
+        )
+    chosen = np.sort(np.argsort(generator.random(len(one)), kind="stable")[:pairs])
+    first[other[chosen]] = one[chosen]
+    return Namesakes(line, first)
+
+
+def _merge_lines(people: FamilyTrees, line: IdArray, generator: np.random.Generator) -> IdArray:
+    """The lines, two of different families but with as many women and men made one wherever possible."""
+    heads = np.flatnonzero(line == np.arange(len(line)))
+    women, men = (np.bincount(line[of], minlength=len(line))[heads] for of in (people.female, ~people.female))
+    tree = people.tree[heads]
+    place = np.argsort(generator.random(int(tree[-1]) + 1), kind="stable")[tree]
+    # The first lines of a kind of all families, then the second ones: neighbours are of different families.
+    rank = _rank_within_groups(np.lexsort((women, men, tree)), (tree, men, women))
+    order = np.lexsort((place, rank, men, women))
+    one, other = order[: len(order) // 2 * 2].reshape(-1, 2).T
+    apart = tree[one] != tree[other]
+    joined = np.arange(len(line), dtype=np.int32)
+    joined[heads[other[apart]]] = heads[one[apart]]
+    return joined[line]
+
+
+def _draw_candidate_pairs(people: FamilyTrees, line: IdArray) -> tuple[_Rows, _Rows]:
+    """Pairs of people of one line and gender but of two families, nobody in two of them."""
+    keys = (line, people.female, people.tree)
+    rank = _rank_within_groups(np.lexsort((people.tree, people.female, line)), keys)
+    order = np.lexsort((people.tree, rank, people.female, line))
+    one, other = order[:-1], order[1:]
+    alike = (line[one] == line[other]) & (people.female[one] == people.female[other]) & (rank[one] == rank[other])
+    return one[alike], other[alike]
+
+
+def _rank_within_groups(order: _Rows, keys: tuple[npt.NDArray[np.generic], ...]) -> _Rows:
+    """The number of each row among those of equal keys, from an order in which those lie together."""
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    places = np.arange(len(order))
+    found = np.empty(len(order), np.int64)
+    found[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return found
+
+
+_LOCALES = (
+    "da_DK de_AT de_CH de_DE en en_GB en_IE en_IN en_KE en_NZ en_US es_ES et_EE fi_FI fr_BE fr_CH fr_FR hr_HR it_IT "
+    "nl_BE nl_NL no_NO pt_PT sv_SE zu_ZA"
+).split()
+_LATIN_NAME_PATTERN = re.compile("[A-Z][a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NamePools:
+    """The names to draw from, sorted; no given name is both a woman's and a man's."""
+
+    women: tuple[str, ...]
+    men: tuple[str, ...]
+    surnames: tuple[str, ...]
+
+
+@cache
+def load_name_pools() -> NamePools:
+    """Names in plain Latin letters; they change with the version of Faker, and every world with them."""
+    women, men, surnames = (
+        {
+            name
+            for locale in _LOCALES
+            for name in _load_locale_names(locale, kind)
+            if _LATIN_NAME_PATTERN.fullmatch(name)
+        }
+        for kind in ("first_names_female", "first_names_male", "last_names")
+    )
+    return NamePools(tuple(sorted(women - men)), tuple(sorted(men - women)), tuple(sorted(surnames)))
+
+
+def _load_locale_names(locale: str, kind: str) -> tuple[str, ...]:
+    # Only what is made needs Faker, which takes a while to import.
+    provider = import_module(f"faker.providers.person.{locale}").Provider
+    return tuple(getattr(provider, kind))
+
+
+def draw_full_names(people: FamilyTrees, sakes: Namesakes, seed: int, known: NamePools | None = None) -> list[str]:
+    """The full names, all different but for namesakes; WorldError when a surname has more people than given names."""
+    known = known or load_name_pools()
+    surname = random_below(create_generator(seed, RandomStream.SURNAMES), len(known.surnames), len(people.female))[
+        sakes.line
+    ]
+    given = _draw_given_names(people.female, surname, sakes.first, known, seed)
+    women, men, surnames = known.women, known.men, known.surnames
+    return [
+        f"{women[first] if female else men[first]} {surnames[last]}"
+        for female, first, last in zip(people.female.tolist(), given.tolist(), surname.tolist(), strict=True)
+    ]
+
+
+def _draw_given_names(
+    female: npt.NDArray[np.bool_], surname: npt.NDArray[np.int64], first: IdArray, known: NamePools, seed: int
+) -> npt.NDArray[np.int64]:
+    """The numbers of the given names: people of a surname and gender take them in an order of its own."""
+    generator = create_generator(seed, RandomStream.GIVEN_NAMES)
+    sizes = np.where(np.arange(2) == 1, len(known.women), len(known.men))
+    steps, starts = [], []
+    for size in sizes.tolist():
+        # Steps that have no divisor in common with the size come to every name before they come to one again.
+        coprime = np.flatnonzero(np.gcd(np.arange(size), size) == 1)
+        steps.append(coprime[random_below(generator, len(coprime), len(known.surnames))])
+        starts.append(random_below(generator, size, len(known.surnames)))
+    own = np.flatnonzero(first < 0)
+    gender = female[own].astype(np.int64)
+    key = surname[own] * 2 + gender
+    order = np.argsort(key, kind="stable")
+    counts = np.bincount(key, minlength=2 * len(known.surnames))
+    rank = np.empty(len(own), np.int64)
+    rank[order] = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
+    if np.any(rank >= sizes[gender]):
+        raise WorldError("More people share a surname than there are given names; ask for fewer people.")
+    found = np.empty(len(female), np.int64)
+    of = surname[own]
+    found[own] = (np.array(starts)[gender, of] + rank * np.array(steps)[gender, of]) % sizes[gender]
+    second = np.flatnonzero(first >= 0)
+    found[second] = found[first[second]]
+    return found

@@ -1,0 +1,176 @@
+"""The 45 relations between people of PhantomWiki and partnership, as steps from person to person."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.universe.universe import NONE, IdArray, Universe
+
+Rows = npt.NDArray[np.int64]
+"""Rows of people, of pairs the one or the other side."""
+UP, DOWN, SIDE, SPOUSE, FRIEND = "parent", "child", "sibling", "spouse", "friend"
+"""The steps: to the parents, the children, the other children of the parents, the partner, the friends."""
+WOMEN, MEN = True, False
+
+
+@dataclass(frozen=True, slots=True)
+class KinshipRelation:
+    """What `relation of X` means: the steps from X, and the gender of whom they reach if it matters."""
+
+    name: str
+    """As the published queries write it."""
+    steps: tuple[str, ...]
+    difficulty: int
+    """The articles to read for it, as the paper counts them."""
+    women: bool | None = None
+
+    @property
+    def words(self) -> str:
+        """As a question writes one: great-aunt, sister-in-law, female second cousin."""
+        return _format_words(self.name)
+
+    @property
+    def many(self) -> str:
+        """As a question writes several: great-aunts, sisters-in-law, wives."""
+        return _pluralize(self.words)
+
+
+def _format_words(name: str) -> str:
+    if name.endswith("_in_law") or name.startswith("great_"):
+        return name.replace("_", "-")
+    return name.replace("_", " ")
+
+
+def _pluralize(words: str) -> str:
+    for tail in ("-in-law", " once removed"):
+        if words.endswith(tail):
+            return _pluralize(words.removesuffix(tail)) + tail
+    for one, several in (("child", "children"), ("wife", "wives")):
+        if words.endswith(one):
+            return words.removesuffix(one) + several
+    return f"{words}s"
+
+
+def _gender_variants(
+    difficulty: int, steps: tuple[str, ...], both: str, woman: str, man: str
+) -> tuple[KinshipRelation, ...]:
+    named = ((both, None), (woman, WOMEN), (man, MEN))
+    return tuple(KinshipRelation(name, steps, difficulty, women) for name, women in named if name)
+
+
+_ALL_RELATIONS = (
+    *_gender_variants(1, (UP,), "parent", "mother", "father"),
+    *_gender_variants(1, (DOWN,), "child", "daughter", "son"),
+    *_gender_variants(1, (SIDE,), "sibling", "sister", "brother"),
+    *_gender_variants(1, (SPOUSE,), "", "wife", "husband"),
+    KinshipRelation("friend", (FRIEND,), 1),
+    *_gender_variants(2, (UP, SIDE), "", "aunt", "uncle"),
+    *_gender_variants(2, (SIDE, DOWN), "", "niece", "nephew"),
+    *_gender_variants(2, (UP, UP), "grandparent", "grandmother", "grandfather"),
+    *_gender_variants(2, (DOWN, DOWN), "grandchild", "granddaughter", "grandson"),
+    *_gender_variants(2, (SPOUSE, UP), "", "mother_in_law", "father_in_law"),
+    *_gender_variants(2, (SPOUSE, SIDE), "", "sister_in_law", "brother_in_law"),
+    *_gender_variants(2, (DOWN, SPOUSE), "", "daughter_in_law", "son_in_law"),
+    *_gender_variants(3, (UP, UP, SIDE), "", "great_aunt", "great_uncle"),
+    *_gender_variants(3, (UP, UP, UP), "great_grandparent", "great_grandmother", "great_grandfather"),
+    *_gender_variants(3, (DOWN, DOWN, DOWN), "great_grandchild", "great_granddaughter", "great_grandson"),
+    *_gender_variants(3, (UP, SIDE, DOWN), "cousin", "female_cousin", "male_cousin"),
+    *_gender_variants(
+        4, (UP, SIDE, DOWN, DOWN), "", "female_first_cousin_once_removed", "male_first_cousin_once_removed"
+    ),
+    *_gender_variants(4, (UP, UP, UP, SIDE), "", "second_aunt", "second_uncle"),
+    *_gender_variants(5, (UP, UP, SIDE, DOWN, DOWN), "", "female_second_cousin", "male_second_cousin"),
+)
+RELATIONS = {relation.name: relation for relation in _ALL_RELATIONS}
+"""The 45 of the paper by name."""
+PARTNER = KinshipRelation("spouse", (SPOUSE,), 1)
+"""Not one of the 45; the paper has wife and husband only."""
+BASIC_RELATIONS = tuple(name for name, relation in RELATIONS.items() if relation.difficulty == 1)
+
+
+def get_relation(name: str) -> KinshipRelation:
+    """The relation of that name; KeyError when there is none."""
+    return PARTNER if name == PARTNER.name else RELATIONS[name]
+
+
+def find_related(universe: Universe, relation: KinshipRelation, people: IdArray) -> IdArray:
+    """Everybody who is that relation of any of the people, each once, ascending."""
+    return trace_frontiers(universe, relation, people)[-1]
+
+
+def trace_frontiers(universe: Universe, relation: KinshipRelation, people: IdArray) -> list[IdArray]:
+    """Whom each step of the relation reaches, and last who of them have its gender; each once, ascending."""
+    found = [people]
+    for step in relation.steps:
+        found.append(_STEP_FUNCTIONS[step](universe, found[-1]) if len(found[-1]) else found[-1])
+    if relation.women is not None:
+        reached = found[-1]
+        found.append(reached[universe.female[reached] == relation.women])
+    return found[1:]
+
+
+def find_sibling_pairs(universe: Universe, people: IdArray) -> tuple[Rows, Rows]:
+    """Whose sibling and who, each pair once, ascending: the other children of every parent who is told."""
+    pairs = []
+    for parents in (universe.father[people], universe.mother[people]):
+        known = parents > NONE
+        lists = universe.children
+        sizes = lists.starts[parents[known] + 1] - lists.starts[parents[known]]
+        pairs.append(np.repeat(people[known], sizes).astype(np.int64) * len(universe) + lists.of(parents[known]))
+    whose, who = np.divmod(np.unique(np.concatenate(pairs)), max(len(universe), 1))
+    others = whose != who
+    return whose[others], who[others]
+
+
+def sort_unique(values: IdArray) -> IdArray:
+    """Each value once, ascending."""
+    if len(values) < 2:
+        return values
+    ordered = np.sort(values)
+    keep = np.empty(len(ordered), np.bool_)
+    keep[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
+
+
+def _find_parents(universe: Universe, people: IdArray) -> IdArray:
+    both = np.concatenate((universe.father[people], universe.mother[people]))
+    return sort_unique(both[both > NONE])
+
+
+def _find_children(universe: Universe, people: IdArray) -> IdArray:
+    return sort_unique(universe.children.of(people))
+
+
+def _find_siblings(universe: Universe, people: IdArray) -> IdArray:
+    lists, parents = universe.children, (universe.father[people], universe.mother[people])
+    if len(people) == 1:
+        both = np.concatenate([lists.of_one(int(parent[0])) for parent in parents])
+        return sort_unique(both[both != people[0]])
+    # One by one for a few would be slower: all are found at once, as pairs of (whose, who).
+    children, whose = [], []
+    for parent in parents:
+        known = parent > NONE
+        children.append(lists.of(parent[known]))
+        whose.append(people[known].repeat(lists.starts[parent[known] + 1] - lists.starts[parent[known]]))
+    who = np.concatenate(children)
+    return sort_unique(who[who != np.concatenate(whose)])
+
+
+def _find_spouses(universe: Universe, people: IdArray) -> IdArray:
+    found = universe.spouse[people]
+    return sort_unique(found[found > NONE])
+
+
+def _find_friends(universe: Universe, people: IdArray) -> IdArray:
+    return sort_unique(universe.friends_of.of(people))
+
+
+_STEP_FUNCTIONS = {
+    UP: _find_parents,
+    DOWN: _find_children,
+    SIDE: _find_siblings,
+    SPOUSE: _find_spouses,
+    FRIEND: _find_friends,
+}

@@ -1,0 +1,236 @@
+"""Whether a generated world is sound, and its articles and web pages say what its universe tells them.
+
+All that a generated world's questions say beside their answers, made once more from what they ask.
+Whether a built graph holds the triples that it should tell, and no other.
+The gold queries of a world's questions, run on its graph.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import fields
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyoxigraph as ox
+
+from fiction.generator.build import PAGES_FILE
+from fiction.generator.items import ItemCatalog
+from fiction.generator.pages import MarkedWebPage, generate_pages
+from fiction.generator.prose import generate_articles
+from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.statements import generate_triples
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import is_chain
+from fiction.questions.names import NameFormatter
+from fiction.questions.question import GoldBuilder
+from fiction.questions.templates import build_templates
+from fiction.questions.wording import word_question
+from fiction.universe.constraints import find_violations
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import FACTS, FactSources, Universe
+from fiction.universe.universe import TEXT as BY_TEXT
+from fiction.verification.answers import ROW_ERRORS, format_answers, format_question_name, parse_row_expression
+from fiction.verification.check import VerificationCheck
+from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.text import EmbeddedText
+from worlds.embedded.web import EmbeddedWeb
+from worlds.embedded.worker import QueryLimits
+from worlds.folder import GRAPH_FOLDER, TEXT_FOLDER, WEB_FOLDER, WorldError
+from worlds.importers.files import iter_json_objects
+from worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, Table
+
+
+def check_gold(
+    rows: list[dict[str, Any]], universe: Universe, told: FactSources, options: GenerationOptions
+) -> VerificationCheck:
+    """The template, wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
+    check = VerificationCheck("parts of gold")
+    names = NameFormatter(universe, plain=options.plain)
+    gold = GoldBuilder(universe, told, names)
+    known = {(template.kind, template.text) for template in build_templates(options)}
+    for number, row in enumerate(rows, 1):
+        what = format_question_name(row)
+        try:
+            expression = parse_row_expression(row)
+            text, kind = word_question(expression, names), (row["kind"], row["template"])
+            # What was written is compared, in which every list is one of JSON's.
+            derived = json.loads(json.dumps(gold.of(number, expression, text, kind).to_row()))
+        except ROW_ERRORS as broken:
+            check.broken(what, broken)
+            continue
+        if kind not in known:
+            check.differs(f"template of {what}", ": ".join(map(str, kind)), "one of the templates")
+        for name, value in derived.items():
+            check.compare(f"{name} of {what}", row.get(name), value)
+    return check
+
+
+def check_graph(folder: Path, told: Universe) -> VerificationCheck:
+    """Every triple of the graph in a world's folder."""
+    check = VerificationCheck("triples")
+    store = ox.Store.read_only(str(folder / GRAPH_FOLDER))
+    count = 0
+    for block in generate_triples(told):
+        for triple in ox.parse(block, format=ox.RdfFormat.N_TRIPLES):
+            count += 1
+            if triple not in store:
+                check.differs("graph", "", _format_quad(triple))
+    check.checked = max(count, len(store))
+    if len(store) + check.different > count:
+        _find_unexpected(check, store, told)
+    return check
+
+
+def _find_unexpected(check: VerificationCheck, store: ox.Store, told: Universe) -> None:
+    known = {line for block in generate_triples(told) for line in block.decode().splitlines()}
+    for quad in store:
+        if f"{_format_quad(quad)} ." not in known:
+            check.differs("graph", _format_quad(quad), "")
+
+
+def _format_quad(quad: ox.Quad) -> str:
+    return f"{quad.subject} {quad.predicate} {quad.object}"
+
+
+_QUERY_LIMITS = QueryLimits(seconds=20.0, rows=1_000_000, reply=64 << 20)
+
+
+def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) -> VerificationCheck:
+    """Every query gives the gold answers where the graph alone tells enough for them; else, for a chain, the answers
+    that follow from what the graph tells.
+    """
+    check = VerificationCheck("answers of queries")
+    with closing(EmbeddedGraph(folder, limits=_QUERY_LIMITS, workers=1)) as graph:
+        for row in rows:
+            what = f"query of {format_question_name(row)}"
+            try:
+                derived = _expected_answers(row, told)
+                if row.get("sparql") and derived is not None:
+                    _compare_answers(check, what, graph.query(row["sparql"]), derived)
+            except SourceTimeout:
+                check.undecided += 1
+            except (QueryRefused, *ROW_ERRORS) as broken:
+                check.broken(what, broken)
+    return check
+
+
+def _expected_answers(row: dict[str, Any], told: Universe) -> list[str] | None:
+    if ["graph"] in row["needs"]:
+        return [answer.get("entity") or answer["text"] for answer in row["answers"]]
+    expression = parse_row_expression(row)
+    if not is_chain(expression):
+        # Who may still live, or had no wedding, cannot be told from who died and is not told of.
+        return None
+    return [entity or text for text, entity in format_answers(ExpressionEvaluator(told).answer(expression), told)]
+
+
+def _compare_answers(check: VerificationCheck, what: str, table: Table, derived: list[str]) -> None:
+    if table.truncated:
+        check.undecided += 1
+        return
+    check.compare(what, sorted(derived), sorted(set(_iter_values(table))))
+
+
+def _iter_values(table: Table) -> Iterator[str]:
+    if table.boolean is not None:
+        yield "yes" if table.boolean else "no"
+    for row in table.rows:
+        if row and row[0] is not None:
+            yield _format_cell(row[0])
+
+
+def _format_cell(cell: Cell) -> str:
+    if cell.datatype is not None and cell.datatype.endswith("#dateTime"):
+        return cell.value.partition("T")[0]
+    return cell.value
+
+
+def read_options(about: dict[str, Any]) -> GenerationOptions:
+    """The options with which a world was generated; WorldError when its world.toml does not tell them."""
+    names = [each.name for each in fields(GenerationOptions)]
+    missing = [name for name in names if name not in about]
+    if missing:
+        raise WorldError(f"Its world.toml does not tell {missing[0]}; generate the world again with --replace.")
+    return GenerationOptions(**{name: about[name] for name in names})
+
+
+def check_constraints(universe: Universe, options: GenerationOptions) -> VerificationCheck:
+    """Everybody's life and family, and what the options ask for."""
+    check = VerificationCheck("people", checked=len(universe))
+    for sentence in find_violations(universe, options):
+        check.differs("constraints", sentence, "that it holds")
+    return check
+
+
+def check_split(universe: Universe, told: FactSources, options: GenerationOptions) -> VerificationCheck:
+    """Which sources tell each fact and friendship."""
+    check = VerificationCheck("masks of facts")
+    anew = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
+    kinds = [(fact, told.masks[fact], anew.masks[fact]) for fact in FACTS]
+    for kind, stated, derived in [*kinds, ("friend", told.friends, anew.friends)]:
+        if stated.shape != derived.shape:
+            raise WorldError(f"The split of {kind} is another universe's; generate the world again with --replace.")
+        check.checked += len(stated)
+        for place in np.flatnonzero(stated != derived).tolist():
+            check.differs(f"sources of {kind} {place}", str(stated[place]), str(derived[place]))
+    return check
+
+
+def check_articles(
+    folder: Path, universe: Universe, told: FactSources, options: GenerationOptions
+) -> VerificationCheck:
+    """Every sentence of every article."""
+    check = VerificationCheck("sentences of articles")
+    text = EmbeddedText(folder / TEXT_FOLDER)
+    known = universe.told_by(told, BY_TEXT)
+    count = 0
+    for article in generate_articles(known, ItemCatalog(known), options):
+        count += 1
+        _compare_article(check, text, article)
+    check.require("number of articles", len(text), count)
+    return check
+
+
+def _compare_article(check: VerificationCheck, text: EmbeddedText, article: Article) -> None:
+    found = _load_article(text, article)
+    check.compare_each(article.title, found.sentences, article.sentences)
+    # The same sentences under other headings, in another order or about somebody else are another article.
+    if sorted(found.sentences) == sorted(article.sentences) and found != article:
+        check.differs(article.title, str(found), str(article))
+
+
+def _load_article(text: EmbeddedText, wanted: Article) -> Article:
+    try:
+        return text.article(wanted.title)
+    except NotFound:
+        return Article(wanted.title, ())
+
+
+def check_pages(folder: Path, universe: Universe, told: FactSources, options: GenerationOptions) -> VerificationCheck:
+    """Every sentence of every web page, and every mark of what is wrong there."""
+    check = VerificationCheck("sentences of web pages")
+    made = generate_pages(universe, told, options)
+    if (first := next(made, None)) is None and not (folder / WEB_FOLDER).is_dir():
+        return check
+    web = EmbeddedWeb(folder / WEB_FOLDER)
+    rows = []
+    for marked in chain([first] if first else [], made):
+        check.compare_each(marked.page.address, _page_sentences(web, marked), marked.page.sentences)
+        rows.append(_canonical_json(marked.to_row(universe)))
+    check.require("number of pages", len(web), len(rows))
+    check.compare_each("marks", (_canonical_json(row) for _, row in iter_json_objects(folder / PAGES_FILE)), rows)
+    return check
+
+
+def _page_sentences(web: EmbeddedWeb, marked: MarkedWebPage) -> tuple[str, ...]:
+    try:
+        return web.fetch(marked.page.address).sentences
+    except NotFound:
+        return ()
+
+
+def _canonical_json(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,116 @@
+"""What an instance states beside its answers, derived once more: wordings, relations, articles, attributes."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fiction.phantomwiki.articles import StatedFacts, derive_facts, parse_sentence
+from fiction.phantomwiki.chains import GRAMMAR_DEPTH, to_chain
+from fiction.phantomwiki.published import parse_query
+from fiction.phantomwiki.records import ValueCodec
+from fiction.questions.difficulty import compute_difficulty, count_hops
+from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
+from fiction.verification.answers import ROW_ERRORS, format_question_name, parse_row_expression
+from fiction.verification.check import VerificationCheck
+from worlds.embedded.text import EmbeddedText
+from worlds.folder import TEXT_FOLDER
+from worlds.source import NotFound
+
+_MARRIED_RELATION = KinshipRelation("married", (SPOUSE,), 1)
+_MAX_DEPTH = 200
+
+
+def check_questions(rows: list[dict[str, Any]], values: ValueCodec) -> VerificationCheck:
+    """Of every question its query, wording, template, number, difficulty and goals."""
+    check = VerificationCheck("particulars of questions")
+    depth = _find_grammar_depth(rows)
+    for row in rows:
+        try:
+            _check_question(check, row, values, depth)
+        except ROW_ERRORS as broken:
+            check.broken(format_question_name(row), broken)
+    return check
+
+
+def _check_question(check: VerificationCheck, row: dict[str, Any], values: ValueCodec, depth: int) -> None:
+    expression, what = parse_row_expression(row), format_question_name(row)
+    query = row["prolog"]
+    check.compare(f"query of {what}", parse_query(query["query"], query["answer"], values), expression)
+    check.compare(f"difficulty of {what}", row["difficulty"], compute_difficulty(expression))
+    check.compare(f"goals of {what}", row["hops"], count_hops(expression))
+    check.compare(f"goals of {what}", row["hops"], len(query["query"]))
+    chain = to_chain(expression)
+    if chain is None:
+        check.undecided += 1
+        return
+    check.compare(f"wording of {what}", row["text"], chain.text(values))
+    check.compare(f"template of {what}", row["template"], " ".join(chain.template()))
+    check.compare(f"type of {what}", row["type"], chain.type(depth))
+
+
+def _find_grammar_depth(rows: list[dict[str, Any]]) -> int:
+    """The depth of the grammar that numbers the first template as it is numbered; else the published one."""
+    for row in rows:
+        try:
+            chain = to_chain(parse_row_expression(row))
+        except ROW_ERRORS:
+            continue
+        numbered = [depth for depth in range(4, _MAX_DEPTH) if chain and chain.type(depth) == row.get("type")]
+        return numbered[0] if numbered else GRAMMAR_DEPTH
+    return GRAMMAR_DEPTH
+
+
+def check_relations(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
+    """Every cell of every relation and of marriage, where the instance tells them."""
+    check = VerificationCheck("relation cells")
+    if not stated.relations:
+        return check
+    known = {**RELATIONS, _MARRIED_RELATION.name: _MARRIED_RELATION}
+    check.require("relations", sorted(stated.relations), sorted(known))
+    for name, cells in stated.relations.items():
+        if name in known:
+            _check_relation_cells(check, known[name], cells, values)
+    return check
+
+
+def _check_relation_cells(check: VerificationCheck, found: KinshipRelation, cells: Any, values: ValueCodec) -> None:
+    titles = values.universe.titles
+    for row, title in enumerate(titles):
+        people = find_related(values.universe, found, np.array([row], np.int32))
+        derived = values.texts("person", people.tolist())
+        check.compare(f"{found.words} of {title}", sorted(cells.get(title, [])), derived)
+    for title in sorted(set(cells) - set(titles)):
+        check.require(f"{found.words} of {title}", sorted(cells[title]), [])
+
+
+def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
+    """Every fact under every article, and how often each job and hobby is stated as an attribute."""
+    check = VerificationCheck("facts under articles")
+    for row, title in enumerate(values.universe.titles):
+        check.compare_each(title, stated.articles.get(title, []), derive_facts(values, row))
+    if stated.attributes:
+        check.compare_each("attributes", Counter(stated.attributes).elements(), values.attributes())
+    return check
+
+
+def check_sentences(folder: Path, values: ValueCodec) -> VerificationCheck:
+    """Every sentence of every article of a world's folder."""
+    check = VerificationCheck("facts in sentences")
+    text = EmbeddedText(folder / TEXT_FOLDER)
+    check.require("number of articles", len(text), len(values.universe))
+    for row, title in enumerate(values.universe.titles):
+        try:
+            article = text.article(title)
+        except NotFound:
+            check.differs(title, "", "an article")
+            continue
+        said = []
+        for sentence in article.sentences:
+            try:
+                said += parse_sentence(title, sentence)
+            except ValueError as wrong:
+                check.broken(title, wrong)
+        check.compare_each(title, said, derive_facts(values, row))
+    return check

@@ -1,0 +1,85 @@
+"""Errors of language models: one sentence each, without key or headers.
+
+ChatError
+  ChatUnavailable          no model is configured, or its provider's package is missing
+  ChatUnreachable          the server cannot be connected to
+  ChatAuthenticationError  the server refuses the API key
+  ChatModelNotFound        the server has no such model
+  ChatBadRequest           the server rejects the request: too long, or an unknown option
+  ChatRateLimited          the server takes no more requests just now
+  ChatServerError          the server failed, or its response is no reply
+  ChatTimeout              no complete reply in time
+  ChatInterrupted          the reply broke off
+  ChatEmptyReply           the reply has neither text nor tool calls
+"""
+
+from llm.usage import Usage
+
+
+class ChatError(Exception):
+    """The language model gave no reply; `usage` is what the call took all the same."""
+
+    again = False
+    """Whether the same request may succeed a little later."""
+    answered = False
+    """Whether the model may have worked on the request, so that tokens were spent of which nobody tells."""
+
+    def __init__(self, sentence: str, wait: float | None = None) -> None:
+        super().__init__(sentence)
+        self.wait = wait
+        """Seconds after which the server wants to be asked again."""
+        self.usage: Usage | None = None
+
+
+class ChatUnavailable(ChatError):
+    """No model is set up, or a package that it needs is missing."""
+
+
+class ChatUnreachable(ChatError):
+    """Nobody answers at the model's address."""
+
+    again = True
+
+
+class ChatAuthenticationError(ChatError):
+    """The server refuses the key, or there is none."""
+
+
+class ChatModelNotFound(ChatError):
+    """The server has no model of that name."""
+
+
+class ChatBadRequest(ChatError):
+    """The server does not take this request."""
+
+
+class ChatRateLimited(ChatError):
+    """The server takes no more requests just now."""
+
+    again = True
+
+
+class ChatServerError(ChatError):
+    """The server failed, or what it sent is no reply."""
+
+    again = True
+    answered = True
+
+
+class ChatTimeout(ChatError):
+    """The reply was not there in time."""
+
+    answered = True
+
+
+class ChatInterrupted(ChatError):
+    """The reply broke off."""
+
+    again = True
+    answered = True
+
+
+class ChatEmptyReply(ChatError):
+    """The reply has neither words nor calls."""
+
+    answered = True

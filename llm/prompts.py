@@ -1,0 +1,26 @@
+"""Prompts are files: one Jinja template each, in a folder `prompts` beside the code that uses it, rendered strictly."""
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+class PromptTemplates:
+    """The templates in the folder `prompts` of a package."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._environment: Environment | None = None
+
+    def __call__(self, name: str, **values: Any) -> str:
+        """The prompt of that name with these values; one that the template names and nobody gave is an error."""
+        if self._environment is None:
+            # Not made on import: the loader looks for the package.
+            self._environment = Environment(
+                loader=PackageLoader(self._package, "prompts"),
+                undefined=StrictUndefined,
+                trim_blocks=True,
+                lstrip_blocks=True,
+                autoescape=False,  # noqa: S701 - prompts are plain text, not a page
+            )
+        return self._environment.get_template(f"{name}.jinja").render(values).strip()

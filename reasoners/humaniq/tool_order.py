@@ -1,0 +1,73 @@
+"""Who decides what is done next: the model (dynamic), or the paper's fixed order of tools (static).
+
+Which tools ask which kind of source, for agents that may ask only one kind.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from db.models import Step
+from reasoners.base import ReasonerError, Task
+from reasoners.prompting.call_parser import ParsedReply
+from reasoners.prompting.parts import render_prompt
+from tools.tool import Tool
+
+TOOLS_BY_SOURCE: Mapping[str, tuple[str, ...]] = {
+    "text": ("wikisearch", "read", "websearch"),
+    # The paper's structured pipeline has no way from a name to an id but its query writer; ours asks the graph.
+    "graph": ("getWikiDataID", "generateQuery", "runQuery", "getLabel"),
+}
+
+
+def find_tool_source(tool: str) -> str | None:
+    """The kind of source that the tool asks; None for other people's tools."""
+    return next((source for source, tools in TOOLS_BY_SOURCE.items() if tool in tools), None)
+
+
+def restrict_to_sources(task: Task, sources: str) -> Task:
+    """The task with the tools that ask these sources only; all of them, other people's too, for both."""
+    if sources == "both":
+        return task
+    tools = [tool for tool in task.tools if tool.name in TOOLS_BY_SOURCE[sources]]
+    if not tools:
+        raise ReasonerError(f"None of the tools that are offered here asks the {sources}; choose other sources.")
+    return replace(task, tools=tools)
+
+
+STATIC_TOOL_ORDER = ("wikisearch", "getWikiDataID", "generateQuery", "runQuery", "getLabel")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStage:
+    """What the model may do now: call one of these tools, or answer."""
+
+    tools: Sequence[Tool]
+    cue: str = ""
+    fixed: str | None = None
+    """The only tool that may be called now; empty where only the answer is left."""
+
+    def checked(self, decision: ParsedReply) -> ParsedReply:
+        """The decision, refused where this is not the moment for it."""
+        if self.fixed is None or decision.refused is not None:
+            return decision
+        wrong = any(call.tool != self.fixed for call in decision.calls) or (
+            bool(self.fixed) and decision.ending is not None
+        )
+        if wrong:
+            return ParsedReply(decision.thought or decision.ending or "", refused=self.cue)
+        return ParsedReply(decision.thought, decision.calls[:1], decision.ending)
+
+
+def next_stage(pipeline: str, tools: Sequence[Tool], steps: Sequence[Step]) -> PipelineStage:
+    """The stage after these steps."""
+    if pipeline == "dynamic":
+        return PipelineStage(tools)
+    offered = {tool.name: tool for tool in tools}
+    done = {step.tool for step in steps}
+    following = next((offered[name] for name in STATIC_TOOL_ORDER if name in offered and name not in done), None)
+    if following is None:
+        # The tools stay declared, since some servers want those that a conversation has used.
+        return PipelineStage(tools, render_prompt("cue", tool="", several=False), "")
+    return PipelineStage(
+        [following], render_prompt("cue", tool=following.name, several=len(following.parameters) > 1), following.name
+    )

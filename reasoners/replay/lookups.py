@@ -1,0 +1,174 @@
+"""Looking things up as demonstrations show it, in every source that may tell a part."""
+
+from collections.abc import Sequence
+
+from reasoners.replay import kin
+from reasoners.replay.articles import ArticleLookup
+from reasoners.replay.asks import BLANK, GRAPH, TEXT, WEB
+from reasoners.replay.english import as_day, join_names
+from reasoners.replay.graph import GraphLookup, count_hops, relations
+from reasoners.replay.inquiry import LookupState
+from reasoners.replay.lessons import ReplayKnowledge
+from reasoners.replay.pages import WebPageLookup
+from reasoners.replay.things import FoundEntity, is_same, merge_entities, ways_to_write
+from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
+from reasoners.replay.wordings import relation_of
+
+_REQUIRED_TOOLS = {GRAPH: "generateQuery", TEXT: "read", WEB: "websearch"}
+
+
+class SourceLookups:
+    """One run's way of looking things up."""
+
+    def __init__(self, walk: ReplaySession, lessons: ReplayKnowledge) -> None:
+        self._inquiry = inquiry = LookupState.begin(walk, lessons)
+        self._walk, self._lessons, self.names = walk, lessons, inquiry.names
+        self._graph, self._articles, self._pages = GraphLookup(inquiry), ArticleLookup(inquiry), WebPageLookup(inquiry)
+        self._sources = [source for source in (GRAPH, TEXT, WEB) if source in lessons.sources and self._has(source)]
+
+    @property
+    def spread(self) -> bool:
+        """Whether the sources tell different facts, as far as is known."""
+        return bool(self._inquiry.spread)
+
+    def ask(self, template: str, thing: FoundEntity, *, on_the_way: bool = False) -> ReplayGenerator:
+        """What the sources tell in answer; [] where they tell that there is nothing, Broken where that is unclear.
+
+        Of somebody on the way to others it needs no demonstration that there may be nothing.
+        """
+        if self._inquiry.spread is None and kin.is_personal(relation_of(template)):
+            yield from self._probe(thing, template)
+        way = yield from self._way(template, thing)
+        if way is None:
+            return (yield from self._told(template, thing, on_the_way=on_the_way))
+        found: list[FoundEntity] = []
+        if kin.find_relation_path(relation_of(template)) and not kin.is_compound(relation_of(template)):
+            found = yield from self._told(template, thing, on_the_way=True)
+        more = yield from self._along(way, thing)
+        return merge_entities(found, more)
+
+    def having(self, fact: str, value: str) -> ReplayGenerator:
+        """Everybody of whom the sources tell that the fact has the value."""
+        shown_ways = self._lessons.backward.get(fact)
+        found: list[FoundEntity] = []
+        if GRAPH in self._lessons.sources or (shown_ways and shown_ways.queries):
+            found = yield from self._graph.having(fact, value)
+        if found and self._inquiry.spread is None:
+            yield from self._probe(found[0], "")
+        if self._goes_on(found) and self._lessons.searches and "wikisearch" in self._walk.tools:
+            more = yield from self._articles.having(fact, value)
+            found = merge_entities(found, more)
+        if self._goes_on(found) and WEB in self._sources and self._lessons.searches_pages:
+            more = yield from self._pages.having(fact, value)
+            found = merge_entities(found, more)
+        if not found:
+            raise ReplayBroken(f"nobody is found whose {fact} is {value}")
+        self._walk.note(f"Whose {fact} is {value}? {join_names([thing.text for thing in found])}.")
+        return found
+
+    def _has(self, source: str) -> bool:
+        """Whether this world has such a source; a tool that is not offered is missed when it is called."""
+        return source != WEB or self._walk.has_web
+
+    def _way(self, template: str, thing: FoundEntity) -> ReplayGenerator:
+        """The relations to ask for one after the other, where no source tells or no query asks for all at once."""
+        way = kin.find_relation_path(relation_of(template))
+        if GRAPH not in self._sources:
+            return way if self._inquiry.spread else None
+        if way is not None:
+            if self._inquiry.spread:
+                return way
+            if not kin.is_compound(relation_of(template)):
+                return None
+            return None if (yield from self._graph.candidate(template, thing)) else way
+        if self._inquiry.spread and not kin.is_personal(relation_of(template)):
+            candidate = yield from self._graph.candidate(template, thing)
+            if candidate and count_hops(candidate) > 1:
+                return kin.RelationPath(tuple(relations(candidate, thing)), differs=False)
+        return None
+
+    def _along(self, way: kin.RelationPath, thing: FoundEntity) -> ReplayGenerator:
+        """Whom or what relations lead to one after the other."""
+        things = [thing]
+        for step in way.steps:
+            reached: list[FoundEntity] = []
+            what = not kin.is_personal(step)
+            for each in things:
+                more = yield from self.ask(self._lessons.wordings.asked(step, what=what), each, on_the_way=True)
+                reached = merge_entities(reached, more)
+                if what and not more:
+                    raise ReplayBroken(f"no source tells the {step} of {each.text}")
+            things = reached
+        return [each for each in things if not way.differs or not is_same(each, thing)]
+
+    def _told(self, template: str, thing: FoundEntity, *, on_the_way: bool) -> ReplayGenerator:
+        """What the sources tell by themselves."""
+        inquiry = self._inquiry
+        inquiry.unclear = []
+        asked = template.replace(BLANK, thing.text)
+        found: list[FoundEntity] = []
+        ways = {GRAPH: self._graph.told, TEXT: self._articles.told, WEB: self._pages.told}
+        for source in self._sources:
+            if found and not self._wanted(template, found):
+                continue
+            more = yield from ways[source](template, self._articles.titled(thing))
+            found = merge_entities(found, more)
+            if source == GRAPH and inquiry.spread is None:
+                yield from self._compare(template, thing, found)
+            if source == GRAPH and inquiry.spread is False and (found or not (inquiry.unclear or inquiry.silent)):
+                break
+        if inquiry.unclear and (not found or self._wanted(template, found)):
+            raise ReplayBroken(inquiry.unclear[0])
+        # Everybody was born one day, but not everybody has a friend.
+        may_lack = on_the_way and not template.startswith("When ")
+        none_shown = may_lack or template in self._lessons.found_nothing
+        if not found and inquiry.spread is not False and not none_shown:
+            raise ReplayBroken(f"no source answers {asked!r}, and no demonstration shows that it can have no answer")
+        self._walk.note(f"{asked} {join_names([thing.text for thing in found])}.")
+        return found
+
+    def _goes_on(self, found: Sequence[FoundEntity]) -> bool:
+        """Whether more sources are asked: where nothing was found, or each may tell a part."""
+        return not found or self._inquiry.spread is not False
+
+    def _wanted(self, template: str, found: Sequence[FoundEntity]) -> bool:
+        """Whether another source is asked although one has answered: for people, who may be told in parts."""
+        relation = relation_of(template)
+        most = kin.max_count(relation)
+        several = most is None or len(found) < most
+        return self._inquiry.spread is not False and template.startswith("Who ") and several
+
+    def _compare(self, template: str, thing: FoundEntity, found: Sequence[FoundEntity]) -> ReplayGenerator:
+        """Whether the article says what the graph does: if not, the facts are spread over the sources.
+
+        Two people may be told of each other in two sources; then, and where nothing is found, other questions decide.
+        """
+        if TEXT not in self._sources or "read" not in self._walk.tools:
+            self._inquiry.spread = False
+            return
+        if not found or template.startswith("Who "):
+            yield from self._probe(thing, template)
+            return
+        try:
+            sentences, _ = yield from self._articles.sentences(template, thing)
+        except ToolCallFailed:
+            return
+        text = " ".join(sentences)
+        same = all(any(way in text for way in ways_to_write(each.text)) for each in found)
+        # A town may stand in an article as something else; a day hardly does.
+        if not same or any(as_day(each.text) for each in found):
+            self._inquiry.spread = not same
+
+    def _probe(self, thing: FoundEntity, asked_already: str) -> ReplayGenerator:
+        """Compare the sources by something else that demonstrations ask the graph for."""
+        unclear, self._inquiry.unclear = self._inquiry.unclear, []
+        for template in self._lessons.asked_of_graph:
+            if template != asked_already and self._inquiry.spread is None and not template.startswith("Who "):
+                self._inquiry.spread = True  # until it is told otherwise, and so that the probe is not probed
+                found = yield from self._graph.told(template, thing)
+                self._inquiry.spread = None
+                if found:
+                    yield from self._compare(template, thing, found)
+        self._inquiry.unclear = unclear  # of the question at hand, not of the probes
+        if TEXT in self._sources and self._inquiry.spread is None:
+            self._inquiry.spread = True  # nothing shows that one source tells all

@@ -1,0 +1,48 @@
+"""Whom a name means, and under which title somebody is known among those of the same name."""
+
+from reasoners.replay.english import plain
+from reasoners.replay.lessons import ReplayKnowledge
+from reasoners.replay.things import FoundEntity, bare_name
+from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
+
+
+class EntityResolver:
+    """One run's way from names to things and back."""
+
+    def __init__(self, walk: ReplaySession, lessons: ReplayKnowledge) -> None:
+        self._walk, self._lessons = walk, lessons
+        self._tools = lessons.tools & walk.tools
+
+    def named(self, name: str) -> ReplayGenerator:
+        """The thing of that name; Broken where there is none or several."""
+        # Titles tell namesakes apart, labels do not.
+        if "getWikiDataID" in self._tools and not ("(" in name and "wikisearch" in self._tools):
+            things = yield from self._labelled(name)
+        else:
+            things = yield from self._titled(name)
+        same = [thing for thing in things if plain(bare_name(thing.text)) == plain(bare_name(name))]
+        exact = [thing for thing in same if plain(thing.text) == plain(name)] if "(" in name else same
+        if len(exact) != 1:
+            raise ReplayBroken(f"{len(exact) or 'nothing'} of what is found is called {name}, and one is wanted")
+        return exact[0]
+
+    def title(self, thing: FoundEntity) -> ReplayGenerator:
+        """The title of the article about a thing, where it is more than its name."""
+        if not thing.id or "(" in thing.text or "wikisearch" not in self._tools:
+            return thing.text
+        things = yield from self._titled(thing.text)
+        own = [each.text for each in things if each.id == thing.id and bare_name(each.text) == thing.text]
+        return own[0] if own else thing.text
+
+    def _labelled(self, name: str) -> ReplayGenerator:
+        thought = self._lessons.thought("getWikiDataID", "", f"What is the id of {name}?", name)
+        try:
+            found = yield from self._walk.call(thought, "getWikiDataID", title=name)
+        except ToolCallFailed as failed:
+            raise ReplayBroken(f"{name!r} is not found: {failed}") from failed
+        return [FoundEntity(each["label"], each["id"]) for each in found["entities"]]
+
+    def _titled(self, name: str) -> ReplayGenerator:
+        thought = self._lessons.thought("wikisearch", "", f"Which article is about {name}?", name)
+        found = yield from self._walk.call(thought, "wikisearch", query=name)
+        return [FoundEntity(hit["title"], hit["entity"]) for hit in found["hits"]]

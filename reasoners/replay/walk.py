@@ -1,0 +1,72 @@
+"""The steps of one run: every call with the origins of its arguments; what was called before is not called again."""
+
+import json
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from llm.types import TextDelta
+from reasoners.base import Action, Task
+from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
+from tools.tool import ToolResult
+
+MAX_STEPS = 300
+ReplayGenerator = Generator[Action | TextDelta, ToolResult | None, Any]
+
+
+class ReplayBroken(Exception):
+    """The pattern of a demonstration breaks; the message says where."""
+
+
+class ToolCallFailed(Exception):
+    """A tool gave an error instead of an observation; the message is the tool's."""
+
+
+class ReplaySession:
+    """One run as it goes on; steps that were taken before it began count as called."""
+
+    def __init__(self, task: Task) -> None:
+        self._question = task.question
+        self.tools = {tool.name for tool in task.tools}
+        self.has_web = task.context.world.web is not None
+        self._data: dict[int, Mapping[str, Any] | None] = {}
+        self._called: dict[str, dict[str, Any] | str] = {}
+        self._notes: list[str] = []
+        for step in task.taken:
+            self._data[step.position] = step.data
+            if step.tool and (step.data is not None or step.error):
+                self._called[_key(step.tool, step.arguments)] = step.data if step.data is not None else str(step.error)
+
+    def note(self, finding: str) -> None:
+        """What was found out, with which the next thought begins."""
+        self._notes.append(finding)
+
+    def thought(self, text: str) -> str:
+        """A thought behind what was noted since the last one."""
+        notes, self._notes = self._notes, []
+        return " ".join((*dict.fromkeys(notes), text))
+
+    def call(self, thought: str, tool: str, **arguments: str | list[str]) -> ReplayGenerator:
+        """What the tool observes; NotCalled with its error when it fails, Broken when there are too many steps."""
+        key = _key(tool, arguments)
+        if key not in self._called:
+            yield from self._take(key, thought, tool, arguments)
+        found = self._called[key]
+        if isinstance(found, str):
+            raise ToolCallFailed(found)
+        return found
+
+    def _take(self, key: str, thought: str, tool: str, arguments: dict[str, str | list[str]]) -> ReplayGenerator:
+        if tool not in self.tools:
+            raise ToolCallFailed(f"there is no tool {tool} here")
+        if len(self._data) >= MAX_STEPS:
+            raise ReplayBroken(f"it would take more than {MAX_STEPS} steps")
+        known, sentences = collect_known_values(self._data), collect_known_sentences(self._data)
+        origins = {name: find_origin(given, self._question, known, sentences) for name, given in arguments.items()}
+        outcome = yield Action(self.thought(thought), tool, dict(arguments), origins)
+        seen = outcome.observation if outcome else None
+        self._data[len(self._data) + 1] = seen.data if seen else None
+        self._called[key] = seen.data if seen else (outcome.error if outcome else None) or "it told nothing"
+
+
+def _key(tool: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([tool, dict(arguments)], sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,283 @@
+"""Asking: a reasoner at work on one question, its trace in the store from the first moment on.
+
+`begin`, `go_on` and `run_from` give an Ask; who has it lets it work here and now (`showhow ask`) or in the background
+of the server (`asks().start`). The trace is what is true: the Ask only knows what the model says at the moment.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from threading import Lock, Thread
+from typing import Any
+from uuid import UUID
+
+from db import projects, runs, traces
+from db.database import StoreError
+from db.models import Run, Step, Trace
+from db.runs import RunOutcome
+from db.trace_record import TraceRecord
+from fewshot_library.selection import SelectionError
+from llm.errors import ChatError
+from llm.types import Message
+from reasoners.base import ReasonerError, Task
+from reasoners.humaniq.late_fusion import FUSION_NAME as FUSION
+from reasoners.humaniq.late_fusion import find_active_pipeline
+from reasoners.humaniq.options import AgentOptions, AgentOptionsError
+from reasoners.humaniq.tool_order import next_stage, restrict_to_sources
+from reasoners.prompting.builder import PromptBuilder
+from reasoners.prompting.chat_format import ChatFormat
+from reasoners.prompting.react_format import ReActFormat
+from reasoners.registry import UnknownReasoner
+from runs.budget import RunLimits
+from runs.preparation import REPLAY, PreparedTask, RunConfig, build_bare_task, prepare_task
+from runs.process import current_worker_id, is_worker_alive
+from runs.recorders import StoreRecorder
+from runs.runner import RunControl, run_reasoner
+from runs.services import database, settings
+from tools.errors import ToolError
+from worlds.folder import WorldError
+from worlds.open import read_world_metadata
+from worlds.source import SourceError
+
+ASK_RUN_NAME = "ask"
+"""The name of such a run."""
+ASK_ERRORS = (
+    ReasonerError,
+    SelectionError,
+    AgentOptionsError,
+    UnknownReasoner,
+    StoreError,
+    ChatError,
+    ToolError,
+    WorldError,
+    SourceError,
+)
+"""What may keep a question from being asked at all; each is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeQuestion:
+    """A question as somebody types it."""
+
+    text: str
+    source_id: None = None
+    dataset: None = None
+    split: None = None
+    kind: None = None
+    gold_answers: tuple[dict[str, Any], ...] = ()
+    decomposition: tuple[dict[str, Any], ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AskRequest:
+    """What is asked of which world, and how it is to be answered."""
+
+    question: str
+    world: str
+    way: RunConfig = field(default_factory=RunConfig)
+    limits: RunLimits = field(default_factory=RunLimits)
+
+
+def _ignore_step(_step: Step) -> None:
+    """Nobody looks."""
+
+
+class ActiveRun:
+    """One run at work on one trace."""
+
+    def __init__(self, trace_id: UUID, reins: RunControl, on_step: Callable[[Step], None] = _ignore_step) -> None:
+        self.trace_id = trace_id
+        self.phase = "choosing demonstrations"
+        """What it does before the first step; "" from then on."""
+        self.said = ""
+        """What the model has said since the last step."""
+        self._began = time.monotonic()
+        self.on_step = on_step
+        """Hears of each step when it is begun and when it is completed."""
+        self._reins = replace(reins, hear=self._hear)
+
+    def stop(self) -> None:
+        """Have it end at once."""
+        self._reins.stop.set()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was begun or went on."""
+        return time.monotonic() - self._began
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to end."""
+        return self._reins.stop.is_set()
+
+    def work(self) -> RunOutcome:
+        """Choose the demonstrations, let the reasoner answer, and tell how that ended."""
+        with database().read() as session:
+            record = traces.load_trace(session, self.trace_id)
+        ended = self._answer(record)
+        if record.trace.run_id is not None:
+            with database().begin() as session:
+                runs.finish_run(session, record.trace.run_id)
+        return ended
+
+    def _answer(self, record: TraceRecord) -> RunOutcome:
+        way = RunConfig.from_json(record.trace.configuration["way"])
+        try:
+            task = self._task(record, way)
+            reasoner = way.make()
+        except ASK_ERRORS as failed:
+            return self._cannot(RunOutcome("failed", str(failed)))
+        self.phase = ""
+        return run_reasoner(reasoner, task, _NotifyingRecorder(self), self._reins)
+
+    def step(self, step: Step) -> None:
+        """A step was begun or completed."""
+        self.said = ""
+        self.on_step(step)
+
+    def _hear(self, text: str) -> None:
+        self.said += text
+
+    def _task(self, record: TraceRecord, way: RunConfig) -> Task:
+        if "demonstrations" in record.trace.configuration:
+            return _restore_task(record, way)
+        found = prepare_task(record.question, record.project, way)
+        with database().begin() as session:
+            runs.update_configuration(session, self.trace_id, {"demonstrations": _demonstration_references(found)})
+        return found.task
+
+    def _cannot(self, ended: RunOutcome) -> RunOutcome:
+        with database().begin() as session:
+            runs.finish_run_trace(session, self.trace_id, ended, seen=runs.trace_version(session, self.trace_id))
+        return ended
+
+
+class _NotifyingRecorder(StoreRecorder):
+    """Keeps the run in the store and tells of its steps."""
+
+    def __init__(self, ask: ActiveRun) -> None:
+        with database().read() as session:
+            trace = traces.load_trace(session, ask.trace_id).trace
+        super().__init__(database(), trace)
+        self._ask = ask
+
+    def begin(self, new: Any) -> Step:
+        step = super().begin(new)
+        self._ask.step(step)
+        return step
+
+    def complete(self, step: Step, observed: Any) -> Step:
+        done = super().complete(step, observed)
+        self._ask.step(done)
+        return done
+
+
+def begin_run(wanted: AskRequest, reins: RunControl | None = None) -> ActiveRun:
+    """Put the question and its trace into the store; one of FAILURES when it cannot be asked."""
+    wanted.way.make()
+    read_world_metadata(settings().worlds, wanted.world)
+    made = _build_run(wanted.way, wanted.world, wanted.limits)
+    asked = FreeQuestion(" ".join(wanted.question.split()))
+    with database().begin() as session:
+        project = projects.get_or_create_project(session, f"Asked of {wanted.world}", world=wanted.world)
+        projects.add_questions(session, project.id, [asked])
+        question = projects.find_matching_question(session, project.id, asked)
+        trace = runs.start_run_trace(session, runs.start_run(session, made), question.id, {})
+    return ActiveRun(trace.id, replace(reins or RunControl(), limits=wanted.limits))
+
+
+def resume_run(trace_id: UUID, limits: RunLimits) -> ActiveRun:
+    """Let a run that was interrupted, stopped or not successful go on from its last finished step."""
+    with database().begin() as session:
+        runs.reopen_run_trace(session, trace_id)
+        runs.update_configuration(session, trace_id, {"limits": limits.to_json(), "worker": current_worker_id()})
+    return ActiveRun(trace_id, RunControl(limits))
+
+
+def rerun_from_step(trace_id: UUID, position: int, way: RunConfig, limits: RunLimits) -> ActiveRun:
+    """Run again from behind that step (0 from the start), everything before kept; the former trace stays as it is."""
+    way.make()
+    with database().read() as session:
+        record = traces.load_trace(session, trace_id)
+    with database().begin() as session:
+        made = runs.start_run(session, _build_run(way, record.project.world, limits))
+        trace = runs.fork_run_trace(session, trace_id, position, made)
+    return ActiveRun(trace.id, RunControl(limits))
+
+
+def is_running(trace: Trace) -> bool:
+    """Whether a run's trace is still being written, by this process or another one of this machine."""
+    if trace.status != "draft" or trace.run_id is None:
+        return False
+    worker = trace.configuration.get("worker", "")
+    return active_runs().at(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
+
+
+def _build_run(way: RunConfig, world: str, limits: RunLimits) -> Run:
+    version = way.version()
+    told: dict[str, Any] = {"way": way.to_json(), "limits": limits.to_json(), "worker": current_worker_id()}
+    if way.reasoner != REPLAY:
+        told["model"] = settings().model
+    library = version.id if version is not None else None
+    return Run(name=ASK_RUN_NAME, reasoner=way.reasoner, world=world, configuration=told, library_id=library)
+
+
+def _demonstration_references(found: PreparedTask) -> list[dict[str, Any]]:
+    """The demonstrations as the trace keeps them: which, and how near they are."""
+    return [{"id": str(record.trace.id), "question": record.question.text} for record in found.task.demonstrations]
+
+
+def _restore_task(record: TraceRecord, way: RunConfig) -> Task:
+    """The task once more, with the demonstrations that were chosen then."""
+    ids = [UUID(each["id"]) for each in record.trace.configuration.get("demonstrations", ())]
+    with database().read() as session:
+        shown = list(traces.load_traces(session, ids))
+    return replace(build_bare_task(record.question, record.project, way), demonstrations=shown)
+
+
+def rebuild_prompt(record: TraceRecord, position: int) -> list[Message]:
+    """The exact prompt that was sent for the step at that position, written once more from the record."""
+    told = record.trace.configuration
+    way = RunConfig.from_json(told["way"])
+    setup, steps = AgentOptions.read(way.options), record.steps[: position - 1]
+    if way.reasoner == FUSION:
+        source, steps = find_active_pipeline(steps)
+        setup = replace(setup, sources=source)
+    task = restrict_to_sources(_restore_task(record, way), setup.sources)
+    as_text = "text" in (setup.form, told.get("form"))
+    now = next_stage(setup.pipeline, task.tools, steps)
+    return PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup).messages(steps, now.tools, now.cue)
+
+
+class ActiveRuns:
+    """The asks at work in this process."""
+
+    def __init__(self) -> None:
+        self._at_work: dict[UUID, ActiveRun] = {}
+        self._lock = Lock()
+
+    def at(self, trace_id: UUID) -> ActiveRun | None:
+        """The one at work on that trace, if there is one."""
+        return self._at_work.get(trace_id)
+
+    def start(self, ask: ActiveRun) -> UUID:
+        """Let it work in the background."""
+        with self._lock:
+            self._at_work[ask.trace_id] = ask
+        Thread(target=self._work, args=(ask,), name=f"ask {ask.trace_id}", daemon=True).start()
+        return ask.trace_id
+
+    def _work(self, ask: ActiveRun) -> None:
+        try:
+            ask.work()
+        finally:
+            with self._lock:
+                del self._at_work[ask.trace_id]
+
+
+@cache
+def active_runs() -> ActiveRuns:
+    """The asks of this process."""
+    return ActiveRuns()

@@ -1,0 +1,96 @@
+"""Where the record of a run is kept: in the store, each step before its tool runs, or in memory for an evaluation."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID, uuid4
+
+from db import recording, runs, traces
+from db.database import Database
+from db.models import Step, Trace, utc_now
+from db.recording import NewStep, StepResult
+from db.runs import RunOutcome
+from llm.usage import Usage
+from runs.budget import sum_step_usage
+
+
+class MemoryRecorder:
+    """A record that is gone with the process."""
+
+    def __init__(self) -> None:
+        self.id = uuid4()
+        self.steps: list[Step] = []
+        self.ended: RunOutcome | None = None
+
+    @property
+    def taken(self) -> list[Step]:
+        """No step is there when it begins."""
+        return list(self.steps)
+
+    @property
+    def used(self) -> Usage:
+        """Nothing was used before."""
+        return sum_step_usage(self.steps)
+
+    def begin(self, new: NewStep) -> Step:
+        """Add a step."""
+        told: dict[str, Any] = asdict(new)
+        usage, refused = told.pop("usage"), told.pop("refused")
+        done = new.tool is None or refused is not None
+        self.steps.append(
+            Step(
+                trace_id=self.id,
+                position=len(self.steps) + 1,
+                **told,
+                usage={"thought": usage} if usage else {},
+                error=refused,
+                finished_at=utc_now() if done else None,
+            )
+        )
+        return self.steps[-1]
+
+    def complete(self, step: Step, observed: StepResult) -> Step:
+        """Fill in what its tool gave."""
+        step.observation, step.data = observed.text, observed.data
+        step.error, step.latency = observed.error, observed.latency
+        step.usage = {**step.usage, **({"tool": observed.usage} if observed.usage else {})}
+        step.finished_at = utc_now()
+        return step
+
+    def conclude(self, ended: RunOutcome) -> None:
+        """Remember how it ended."""
+        self.ended = ended
+
+
+class StoreRecorder:
+    """A run's trace in the database, as it was started, forked or reopened there (db/runs.py)."""
+
+    def __init__(self, database: Database, trace: Trace) -> None:
+        self.trace_id: UUID = trace.id
+        self._database = database
+        self._seen = trace.version
+        with database.read() as session:
+            self.taken = traces.load_trace(session, trace.id).steps
+        # What was copied from another trace was paid for there.
+        by_steps = sum_step_usage(step for step in self.taken if step.position > (trace.parent_position or 0))
+        # At its end, a run may have paid for more than its steps: for a reply that a limit left no room for.
+        at_its_end = Usage(**trace.cost)
+        self.used = max(by_steps, at_its_end, key=lambda used: used.calls)
+
+    def begin(self, new: NewStep) -> Step:
+        """Put the step on disk; Conflict when somebody else is at work on the trace."""
+        with self._database.begin() as session:
+            step = recording.begin_step(session, self.trace_id, new, seen=self._seen)
+        self._seen += 1
+        return step
+
+    def complete(self, step: Step, observed: StepResult) -> Step:
+        """Put what its tool gave on disk."""
+        with self._database.begin() as session:
+            done = recording.complete_step(session, step.id, observed)
+            self._seen = runs.trace_version(session, self.trace_id)
+        return done
+
+    def conclude(self, ended: RunOutcome) -> None:
+        """Put the end on disk."""
+        with self._database.begin() as session:
+            runs.finish_run_trace(session, self.trace_id, ended, seen=self._seen)

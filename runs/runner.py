@@ -1,0 +1,254 @@
+"""Drives a reasoner: each step is written before its tool runs and completed after, within limits, until it ends.
+
+Reasoner and tools work in a thread that is left behind when the run is stopped or its time is over, so that either is
+effective at once even while a tool or a model hangs; what comes of it later is dropped.
+
+Work in a thread of its own that can be left behind: nobody waits for it, and nobody hears what comes of it.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Any, Protocol, TypeVar
+
+from db.database import StoreError
+from db.models import Step
+from db.recording import NewStep, StepResult
+from db.runs import RunOutcome
+from llm.errors import ChatError
+from llm.types import TextDelta
+from llm.usage import Usage
+from reasoners.base import Action, FinalAnswer, QuestionRefused, Reasoner, ReasonerError, ReasonerGenerator, Task
+from runs.budget import BudgetMeter, RunLimitExceeded, RunLimits
+from tools.errors import ToolError
+from tools.tool import Tool, ToolResult
+from worlds.source import SourceError
+
+WorkResult = TypeVar("WorkResult")
+
+POLL_SECONDS = 0.2
+"""Seconds between two looks at whether the work is still wanted; with many at work, each look costs the others."""
+
+
+class CancellableWorker:
+    """A thread that does one piece of work after the other."""
+
+    def __init__(self) -> None:
+        self._pieces: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        Thread(target=self._work, name="showhow-aside", daemon=True).start()
+
+    def do(self, work: Callable[[], WorkResult], wanted: Callable[[], None]) -> WorkResult:
+        """What the work gives or raises; `wanted` is called all along, and what it raises ends the waiting."""
+        found: Future[WorkResult] = Future()
+        self._pieces.put((found, work))
+        while not found.done():
+            wanted()
+            # What the work itself has raised is only told here, and raised below.
+            with suppress(TimeoutError):
+                found.exception(POLL_SECONDS)
+        return found.result()
+
+    def leave(self, last: Callable[[], None]) -> None:
+        """Have the thread end when its work does, with one last piece that nobody waits for."""
+        self._pieces.put((Future(), last))
+        self._pieces.put(None)
+
+    def _work(self) -> None:
+        while (piece := self._pieces.get()) is not None:
+            found, work = piece
+            try:
+                found.set_result(work())
+            except BaseException as failed:  # noqa: BLE001 - it is raised in the thread that waits for it
+                found.set_exception(failed)
+
+
+NO_OUTCOME = ToolResult(observation=None, error=None, seconds=0.0)
+"""What a reasoner is told of a step without a tool."""
+
+
+class RunStopped(Exception):
+    """Somebody has stopped the run."""
+
+
+class RunRecorder(Protocol):
+    """Keeps the record of one run: in the store or in memory (reasoners/keepers.py)."""
+
+    @property
+    def taken(self) -> list[Step]:
+        """The steps that are there already; the last one may be unfinished."""
+
+    @property
+    def used(self) -> Usage:
+        """What the language model has taken for this run already."""
+
+    def begin(self, new: NewStep) -> Step:
+        """Write a step before its tool runs."""
+
+    def complete(self, step: Step, observed: StepResult) -> Step:
+        """Write what its tool gave."""
+
+    def conclude(self, ended: RunOutcome) -> None:
+        """Write how the run ended."""
+
+
+def _ignore_text(_text: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunControl:
+    """How whoever started a run holds it: its limits, a way to stop it, an ear for what the model says."""
+
+    limits: RunLimits = field(default_factory=RunLimits)
+    stop: Event = field(default_factory=Event)
+    hear: Callable[[str], None] = _ignore_text
+    """Called from another thread; the text of a step begins anew with the step."""
+
+
+def run_reasoner(reasoner: Reasoner, task: Task, keeper: RunRecorder, reins: RunControl | None = None) -> RunOutcome:
+    """Let the reasoner answer the task's question; how that ends is kept and given, whatever it is.
+
+    The steps that the keeper has are taken as they are; an unfinished last one is run first. A StoreError leaves the
+    trace as it is, to be gone on with; any other exception is a fault of the program, fails the trace and is raised.
+    """
+    driver = _RunDriver(task, keeper, reins or RunControl())
+    try:
+        ended = driver.drive(reasoner)
+    except StoreError:
+        raise
+    except BaseException as fault:
+        keeper.conclude(driver.ended("failed", f"a fault of the program ended it: {type(fault).__name__}"))
+        raise
+    keeper.conclude(ended)
+    return ended
+
+
+class _RunDriver:
+    """One run at work."""
+
+    def __init__(self, task: Task, keeper: RunRecorder, reins: RunControl) -> None:
+        self._task = task
+        self._keeper = keeper
+        self._reins = reins
+        self._tools = {tool.name: tool for tool in task.tools}
+        self._meter = BudgetMeter(reins.limits, len(keeper.taken), keeper.used)
+        self._aside = CancellableWorker()
+        self._left = Event()
+
+    def drive(self, reasoner: Reasoner) -> RunOutcome:
+        """How it ended."""
+        try:
+            conclusion = self._solve(reasoner)
+        except RunStopped:
+            return self.ended("stopped", f"it was stopped after {_format_step_count(self._meter.steps)}")
+        except RunLimitExceeded as full:
+            return self.ended("limit", str(full))
+        except QuestionRefused as refused:
+            return self.ended("refused", str(refused))
+        except (ReasonerError, ChatError, ToolError, SourceError) as failed:
+            if isinstance(failed, ChatError):
+                self._meter.used += failed.usage or Usage()
+            return self.ended("failed", str(failed))
+        self._meter.add(conclusion.usage)
+        if not conclusion.answers.final_answer.strip():
+            return self.ended("failed", f"{reasoner.name} came to an end without an answer")
+        return replace(self.ended("answered", None), answers=conclusion.answers, details=conclusion.details)
+
+    def ended(self, ending: str, failure: str | None) -> RunOutcome:
+        """An end here and now."""
+        usage = self._meter.used.to_json() if self._meter.used.calls else {}
+        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds)
+
+    def _solve(self, reasoner: Reasoner) -> FinalAnswer:
+        moves: ReasonerGenerator | None = None
+        try:
+            taken = self._finished()
+            moves = reasoner.solve(replace(self._task, taken=taken))
+            outcome: ToolResult | None = None
+            while True:
+                self._meter.check_model()
+                before = self._meter.seconds
+                move = self._aside.do(lambda m=moves, o=outcome: self._advance(m, o), self._wanted)  # type: ignore[misc]
+                if isinstance(move, FinalAnswer):
+                    return move
+                outcome = self._take(move, self._meter.seconds - before)
+        finally:
+            self._left.set()
+            self._aside.leave(moves.close if moves is not None else lambda: None)
+
+    def _finished(self) -> list[Step]:
+        """The steps that are there, the last one run if it was not."""
+        taken = self._keeper.taken
+        if taken and taken[-1].finished_at is None:
+            outcome = self._call(taken[-1].tool or "", taken[-1].arguments)
+            taken = [*taken[:-1], self._complete(taken[-1], outcome)]
+        return taken
+
+    def _advance(self, moves: ReasonerGenerator, outcome: ToolResult | None) -> Action | FinalAnswer:
+        """The next action or the conclusion; what is said meanwhile is handed on."""
+        try:
+            move = moves.send(outcome)
+            while isinstance(move, TextDelta):
+                if self._left.is_set():
+                    raise RunStopped
+                self._reins.hear(move.text)
+                move = next(moves)
+        except StopIteration as end:
+            conclusion: FinalAnswer = end.value
+            return conclusion
+        return move
+
+    def _take(self, action: Action, seconds: float) -> ToolResult:
+        """Write the step, run its tool, write what it gave."""
+        self._meter.add(action.usage)
+        self._meter.check_steps()
+        step = self._keeper.begin(
+            NewStep(
+                thought=action.thought,
+                tool=action.tool,
+                arguments=action.arguments,
+                origins=action.origins,
+                wall_seconds=seconds,
+                usage=action.usage,
+                refused=action.refused,
+            )
+        )
+        self._meter.steps += 1
+        if action.refused is not None:
+            return ToolResult(observation=None, error=action.refused, seconds=0.0)
+        if action.tool is None:
+            return NO_OUTCOME
+        outcome = self._call(action.tool, action.arguments)
+        self._complete(step, outcome)
+        return outcome
+
+    def _complete(self, step: Step, outcome: ToolResult) -> Step:
+        self._meter.used += outcome.usage or Usage()
+        return self._keeper.complete(step, convert_outcome(outcome))
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        tool: Tool | None = self._tools.get(name)
+        if tool is None:
+            known = ", ".join(self._tools)
+            return ToolResult(observation=None, error=f"there is no tool {name} here; use one of {known}", seconds=0.0)
+        return self._aside.do(lambda: tool.call(self._task.context, arguments), self._wanted)
+
+    def _wanted(self) -> None:
+        if self._reins.stop.is_set():
+            raise RunStopped
+        self._meter.check_time()
+
+
+def convert_outcome(outcome: ToolResult) -> StepResult:
+    """The outcome of a call as a step keeps it."""
+    seen = outcome.observation
+    text, data = (seen.text, seen.data) if seen else (None, None)
+    usage = outcome.usage.to_json() if outcome.usage else None
+    return StepResult(text=text, data=data, error=outcome.error, latency=outcome.seconds, usage=usage)
+
+
+def _format_step_count(count: int) -> str:
+    return f"{count} step" if count == 1 else f"{count} steps"

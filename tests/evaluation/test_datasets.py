@@ -1,0 +1,243 @@
+"""Reading question files: what every format gives, and how a malformed one is named."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evaluation.datasets import QUESTION_FORMATS, UnknownQuestionFormat, read_questions
+from evaluation.datasets.record import QuestionRecord
+from worlds.folder import WorldError
+from worlds.importers.files import MalformedFile
+
+REAL = {
+    "world_2wiki/questions_300.json": (300, "2wikimultihopqa"),
+    "2wikimultihopqa/2wiki_dev_300.json": (300, "2wikimultihopqa"),
+    "2wikimultihopqa/2wiki_train_200.json": (200, "2wikimultihopqa"),
+    "hotpotqa/hotpot_dev_distractor_300.json": (300, "hotpotqa"),
+    "hotpotqa/hotpot_dev_v1_simplified_500.json": (500, "hotpotqa"),
+}
+HOP = {"subject", "subject_id", "relation", "pid", "object", "object_id"}
+
+in_any_file = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["text", "entity"]), inner),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+def file_of(tmp_path):
+    """A file with these contents."""
+
+    def make(content: str | bytes, name: str) -> Path:
+        file = tmp_path / name
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return file
+
+    return make
+
+
+def is_refused_by_name_or_read(file: Path, form: str = "auto") -> None:
+    try:
+        questions = read_questions(file, form)
+    except WorldError as refused:
+        assert str(file) in str(refused)  # noqa: PT017 - being refused and being read are both right
+        return
+    for question in questions:
+        assert question.text.strip()
+        assert all(answer["text"].strip() for answer in question.gold_answers)
+        assert all(answer["entity"] is None or answer["entity"] for answer in question.gold_answers)
+        json.dumps(question.details).encode()
+
+
+@pytest.mark.parametrize("file", REAL)
+def test_every_question_of_a_real_file_keeps_its_text_answer_kind_and_hops(shared_data, file):
+    number, dataset = REAL[file]
+    records = json.loads((shared_data / file).read_text(encoding="utf-8"))
+    found = read_questions(shared_data / file)
+    assert len(found) == len(records) == number
+    assert {question.dataset for question in found} == {dataset}
+    for question, record in zip(found, records, strict=True):
+        assert question.text == record["question"].strip()
+        assert question.kind == record["type"]
+        assert question.source_id == record.get("_id")
+        assert question.gold_answers == [{"text": record["answer"], "entity": record.get("answer_id") or None}]
+        assert len(question.decomposition) == len(record.get("hops") or record.get("evidences") or [])
+        assert all(set(hop) >= HOP for hop in question.decomposition)
+        assert "context" not in question.details
+
+
+def test_the_hops_of_the_real_world_carry_ids_and_where_they_are_told(shared_data):
+    first = read_questions(shared_data / "world_2wiki" / "questions_300.json")[0]
+    assert [(hop["subject_id"], hop["pid"], hop["object_id"]) for hop in first.decomposition] == [
+        ("Q5079445", "P22", "Q18120934"),
+        ("Q18120934", "P119", "Q36647"),
+    ]
+    assert first.details["needs"] == "kg"
+    assert first.details["gold_titles"] == ["Charles Mathew", "James Charles Mathew"]
+
+
+@pytest.mark.parametrize("form", ["2wiki", "hotpotqa"])
+def test_both_names_of_the_multihop_format_read_the_same(shared_data, form):
+    file = shared_data / "hotpotqa" / "hotpot_dev_distractor_300.json"
+    assert read_questions(file, form) == read_questions(file)
+
+
+def test_a_question_a_line_under_any_of_its_usual_names(file_of):
+    lines = [
+        {"question": " Who? ", "answer": "Ada", "id": 7, "level": "hard"},
+        {"text": "When?", "answers": ["1931", 1932, {"text": "1933", "entity": "Q1"}], "_id": "x", "kind": "date"},
+        {"question": "Is it?", "answer": True, "dataset": "own", "split": "dev"},
+        {"question": "What?"},
+    ]
+    file = file_of("\n\n".join(map(json.dumps, lines)), "q.jsonl")
+    one, two, three, four = read_questions(file)
+    assert one == QuestionRecord("Who?", "7", gold_answers=[{"text": "Ada", "entity": None}], details={"level": "hard"})
+    assert [answer["text"] for answer in two.gold_answers] == ["1931", "1932", "1933"]
+    assert [answer["entity"] for answer in two.gold_answers] == [None, None, "Q1"]
+    assert (two.source_id, two.kind) == ("x", "date")
+    assert (three.gold_answers[0]["text"], three.dataset, three.split) == ("yes", "own", "dev")
+    assert four == QuestionRecord("What?")
+
+
+def test_hops_are_a_decomposition_and_questions_are_details(file_of):
+    hop = dict.fromkeys(HOP, "x")
+    lines = [{"question": "A?", "decomposition": [hop]}, {"question": "B?", "decomposition": ["C?", "D?"]}]
+    one, two = read_questions(file_of("\n".join(map(json.dumps, lines)), "q.jsonl"))
+    assert (one.decomposition, one.details) == ([hop], {})
+    assert (two.decomposition, two.details) == ([], {"decomposition": ["C?", "D?"]})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["q.csv", "q.csv.gz"])
+def test_csv_has_a_header_quoted_cells_and_several_answers(file_of, end, name):
+    rows = ["\ufeffID,Question,Answers,Level", '1,"Who, then?",Ada | Bram,', '2,"Say ""hi""?",,3', ""]
+    content = end.join(rows).encode()
+    one, two = read_questions(file_of(gzip.compress(content) if name.endswith(".gz") else content, name))
+    assert (one.text, one.source_id, one.details) == ("Who, then?", "1", {})
+    assert [answer["text"] for answer in one.gold_answers] == ["Ada", "Bram"]
+    assert (two.text, two.gold_answers, two.details) == ('Say "hi"?', [], {"level": "3"})
+
+
+def test_a_cell_of_csv_may_hold_line_ends(file_of):
+    (found,) = read_questions(file_of('question,answer\n"Who\nwas\n\nit?",Ada\n', "q.csv"))
+    assert found.text == "Who\nwas\n\nit?"
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        ("id,answer\n1,Ada\n", 1, "no column is called question or text"),
+        ("question,question\nA?,B?\n", 1, "two columns have the same name"),
+        ("question,answer\nA?,x\nB?\n", 3, "1 cells under 2 columns"),
+        ("question,answer\n\n\nA?,x,y\n", 4, "3 cells under 2 columns"),
+        ('question,answer\nA?,"x\n', 2, "no CSV"),
+        ('question,answer\n"A"?,x\n', 2, "no CSV"),
+        ("question,answer\n ,x\n", 2, "the field 'question' is missing"),
+        (b"question,answer\nA?,\xff\n", 2, "it is not UTF-8"),
+        ("question,answer\nA?,x\x00\n", 2, "NUL"),
+    ],
+)
+def test_a_malformed_row_of_csv_is_named(file_of, content, line, reason):
+    file = file_of(content, "q.csv")
+    with pytest.raises(MalformedFile) as refused:
+        read_questions(file)
+    assert (refused.value.file, refused.value.line) == (file, line)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"question": "A?"', "no JSON"),
+        ("[]", "a JSON object is needed"),
+        ('{"answer": "x"}', "the field 'question' is missing"),
+        ('{"question": ""}', "the field 'question' is blank"),
+        ('{"question": ["A?"]}', "the field 'question' is a list, not a text"),
+        ('{"question": "A?", "answer": {"name": "x"}}', "an answer is no text"),
+        ('{"question": "A?", "answers": [["x"]]}', "an answer is no text"),
+        ('{"question": "A?", "answer": " "}', "an answer is blank"),
+        ('{"question": "A?", "kind": 3}', "the field 'kind' is a number"),
+        ('{"question": "A\\u0000?"}', "NUL"),
+    ],
+)
+def test_a_malformed_line_is_named_and_gives_no_question(file_of, line, reason):
+    file = file_of('{"question": "Fine?"}\n' + line + "\n", "q.jsonl")
+    with pytest.raises(MalformedFile) as refused:
+        read_questions(file)
+    assert (refused.value.file, refused.value.line) == (file, 2)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"question": "A?"}]',
+        '[{"question": "A?", "answer": 3}]',
+        '[{"question": " ", "answer": "x"}]',
+        '[{"question": "A?", "answer": "x", "hops": {}}]',
+        '[{"question": "A?", "answer": "x", "hops": [1]}]',
+        '[{"question": "A?", "answer": "x", "evidences": [["a", "b"]]}]',
+        '[{"question": "A?", "answer": "x", "evidences": 3}]',
+        "[3]",
+        '[{"question": "A?"',
+    ],
+)
+def test_a_malformed_record_of_a_list_is_named(file_of, content):
+    with pytest.raises(MalformedFile, match=r"q\.json"):
+        read_questions(file_of(content, "q.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("q.jsonl", "\n\n"), ("q.csv", "question\n"), ("q.csv", ""), ("q.json", "[]")]
+)
+def test_a_file_without_a_question_is_refused(file_of, name, content):
+    with pytest.raises(MalformedFile, match="holds no question"):
+        read_questions(file_of(content, name))
+
+
+def test_an_unknown_format_lists_the_known_and_a_missing_file_is_named(file_of, tmp_path):
+    with pytest.raises(UnknownQuestionFormat, match="auto, " + ", ".join(QUESTION_FORMATS)):
+        read_questions(file_of("{}", "q.jsonl"), "xml")
+    for name in ("no.csv", "no.jsonl", "no.json"):
+        with pytest.raises(MalformedFile, match=name.replace(".", r"\.")):
+            read_questions(tmp_path / name)
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["question", "text", "answer", "answers", "id", "kind", "decomposition", "x"]), json_values
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+@in_any_file
+def test_any_lines_of_the_wrong_shape_are_refused_by_name_or_read(file_of, records):
+    is_refused_by_name_or_read(file_of("\n".join(map(json.dumps, records)), "q.jsonl"))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"question": st.just("A?") | json_values, "answer": st.just("x") | json_values},
+            optional=dict.fromkeys(("_id", "type", "hops", "evidences", "answer_id", "context"), json_values),
+        ),
+        max_size=3,
+    )
+)
+@in_any_file
+def test_any_list_of_the_wrong_shape_is_refused_by_name_or_read(file_of, records):
+    is_refused_by_name_or_read(file_of(json.dumps(records), "q.json"))
+
+
+@given(st.text('question,answer\n\r"|; aé\x00').map(lambda rest: "question,answer\n" + rest) | st.binary(max_size=40))
+@in_any_file
+def test_any_text_as_csv_is_refused_by_name_or_read(file_of, content):
+    is_refused_by_name_or_read(file_of(content, "q.csv"))

@@ -1,0 +1,244 @@
+"""`showhow verify` with a model over real HTTP: killed, stopped, bounded and gone on with; and its failures."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from threading import Event
+
+import pytest
+from sqlalchemy import select
+
+from db import recording, review, traces
+from db.database import Database
+from db.models import Trace
+from db.projects import get_or_create_user
+from tests.servers.model import Fails, ModelServer, Reply, Request
+from tests.servers.pupil import pupil
+
+BIN = Path(sys.executable).with_name("showhow")
+HARBOUR = Path(__file__).parents[1] / "tools"
+PROJECT = "Harbour"
+AT_ONCE = 6
+
+
+class Home:
+    """A home with a project of questions over the harbour, and a scripted model behind its verbs."""
+
+    def __init__(self, folder: Path, questions: int) -> None:
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SHOWHOW_")}
+        self.environment |= {"SHOWHOW_HOME": str(folder), "OPENAI_API_KEY": "none", "SHOWHOW_MODEL_PRICE": "1000/1000"}
+        folder.mkdir()
+        rows = [
+            {"question": f"Who is number {number}?", "answer": f"Answer {number}", "kind": f"kind {number % 4}"}
+            for number in range(questions)
+        ]
+        file = folder / "questions.jsonl"
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        self.run(
+            "world", "import", "harbour", "--articles", HARBOUR / "harbour.jsonl", "--graph", HARBOUR / "harbour.ttl"
+        )
+        self.run("questions", "import", file, "--project", PROJECT, "--world", "harbour")
+
+    def command(self, *words: object, server: ModelServer | None = None) -> subprocess.Popen[str]:
+        """A verb at work."""
+        model = {} if server is None else {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": server.url}
+        return subprocess.Popen(
+            [BIN, *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment | model,
+        )
+
+    def run(self, *words: object, server: ModelServer | None = None, status: int = 0) -> tuple[str, str]:
+        """What a verb prints, on stdout and stderr."""
+        process = self.command(*words, server=server)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == status, err
+        return out, err
+
+    def verify(self, server: ModelServer, *words: object, status: int = 0) -> dict[str, object]:
+        """The report of a verification."""
+        out, err = self.run("verify", "--project", PROJECT, "--json", *words, server=server, status=status)
+        return json.loads(out) if status == 0 else {"said": err.strip().splitlines()[-1]}
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """What the store says."""
+        store = sqlite3.connect(f"file:{self.folder / 'showhow.db'}?mode=ro", uri=True)
+        try:
+            return store.execute(query).fetchall()
+        finally:
+            store.close()
+
+
+def body_of(request: Request) -> str:
+    return json.dumps(request.body, sort_keys=True)
+
+
+def test_killed_twice_it_loses_no_question_runs_none_twice_and_pays_nothing_twice(tmp_path):
+    home = Home(tmp_path / "home", 200)
+    kills = 0
+    with ModelServer(lambda request: pupil(request, latency=0.03)) as server:
+        for share in (40, 120):
+            working = home.command("verify", "--project", PROJECT, "--at-once", AT_ONCE, server=server)
+            assert working.stderr is not None
+            for line in working.stderr:
+                if " of 200 questions" in line and int(line.split()[0]) >= share:
+                    break
+            working.send_signal(signal.SIGKILL)
+            working.communicate()
+            assert working.returncode == -signal.SIGKILL
+            kills += 1
+        half_way = home.rows("SELECT count(*) FROM trace WHERE ending IS NOT NULL")[0][0]
+        assert 120 <= half_way < 200
+        report = home.verify(server, "--at-once", AT_ONCE)
+    assert (report["questions"], report["left"], report["right"], report["f1"]) == (200, 0, 200, 1.0)
+    assert home.rows("SELECT count(*), count(DISTINCT question_id), count(DISTINCT run_id) FROM trace") == [
+        (200, 200, 1)
+    ]
+    assert home.rows("SELECT DISTINCT ending, status FROM trace") == [("answered", "submitted")]
+    assert home.rows("SELECT count(*) FROM step WHERE removed_at IS NULL") == [(200,)]
+    assert home.rows("SELECT count(*) FROM judgement WHERE aspect = 'f1'") == [(200,)]
+    # Only what was on its way when the process died was asked for again.
+    asked = Counter(map(body_of, server.requests))
+    again = sum(count - 1 for count in asked.values())
+    assert again <= kills * AT_ONCE
+    assert home.run("db", "check")[0] == "the database is sound\n"
+
+
+def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_path):
+    home = Home(tmp_path / "home", 30)
+    go_on = Event()
+
+    def reply(request: Request) -> Reply:
+        # However slow the machine is, the first one is at work until the second one was refused.
+        if request.place >= 20:
+            go_on.wait(120)
+        return pupil(request)
+
+    with ModelServer(reply) as server:
+        working = home.command("verify", "--project", PROJECT, server=server)
+        assert working.stderr is not None
+        for line in working.stderr:
+            if line.startswith("2 of 30"):
+                break
+        second = home.verify(server, status=1)
+        assert "worked on by another process" in str(second["said"])
+        working.send_signal(signal.SIGINT)
+        _, err = working.communicate(timeout=60)
+        assert working.returncode == 1
+        assert err.strip().endswith("the verification was stopped; the same words again go on with it")
+        before = home.rows("SELECT count(*) FROM trace")[0][0]
+        assert before < 30
+        # Who was stopped has not failed.
+        assert "0 failed" in home.run("verify", "--project", PROJECT, "--list")[0]
+        go_on.set()
+        report = home.verify(server, "--at-once", 8)
+        assert (report["questions"], report["right"]) == (30, 30)
+        assert home.rows("SELECT count(*), count(DISTINCT question_id) FROM trace") == [(30, 30)]
+        # What is over is not begun anew by the next one: that is another verification.
+        assert home.verify(server, "--at-once", 8)["id"] != report["id"]
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_nothing_more_is_asked_when_the_money_is_spent_and_nothing_is_paid_again(tmp_path, at_once):
+    home = Home(tmp_path / "home", 20)
+    # Four replies a question, of 110 tokens each at a tenth of a cent.
+    reply, most = 0.11, 2.0
+    with ModelServer(lambda request: pupil(request, latency=0.02)) as server:
+        report = home.verify(server, "--at-once", at_once, "--most-money", most)
+        assert most <= len(server.requests) * reply < most + at_once * reply
+        assert (report["failed"], report["answered"] + report["left"]) == (0, 20)
+        asked = len(server.requests)
+        again = home.verify(server, "--at-once", at_once, "--most-money", most)
+        assert (again["id"], len(server.requests)) == (report["id"], asked)
+        rest = home.verify(server, "--at-once", 4)
+        assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 80)
+        assert rest["cost"] == pytest.approx(80 * reply)
+
+
+def test_a_model_that_is_there_for_no_question_fails_none(tmp_path):
+    home = Home(tmp_path / "home", 12)
+    refused = Fails(401, "no")
+    with ModelServer(lambda request: pupil(request) if request.place < 10 else refused) as server:
+        told = home.verify(server, "--at-once", 2, status=1)["said"]
+        assert "refuses the key (401)" in told
+        assert told.endswith("The same words again go on with the verification.")
+        assert len(server.requests) <= 12
+    with ModelServer([]) as gone:
+        pass
+    told = home.verify(gone, status=1)["said"]
+    assert "does not answer" in told
+    with ModelServer(pupil) as server:
+        report = home.verify(server)
+        assert (report["right"], report["failed"]) == (12, 0)
+        assert len(server.requests) == 48 - 10
+
+
+def test_what_cannot_be_is_told_in_a_sentence(tmp_path):
+    home = Home(tmp_path / "home", 2)
+    told = {
+        ("--project", "None"): "there is no project 'None'",
+        ("--project", PROJECT, "--reasoner", "oracle"): "there is no reasoner 'oracle'",
+        ("--project", PROJECT, "--reasoner", "humaniq", "--option", "pipeline=magic"): "there is no pipeline 'magic'",
+        ("--again", "x"): "'x' is no id of a verification",
+        ("--again", "0192f0c1-2f5e-7c4a-8d32-000000000000"): "there is no verification 0192f0c1",
+        ("--list",): "name a project",
+    }
+    for words, sentence in told.items():
+        _, err = home.run("verify", *words, status=1)
+        assert sentence in err
+        assert "Traceback" not in err
+    assert home.run("verify", status=2)[0] == ""
+
+
+def test_failures_come_in_the_order_that_teaches_most_and_without_repairs_nothing_is_frozen(tmp_path):
+    home = Home(tmp_path / "home", 12)
+    # Of kind 1 all three are wrong, of kind 2 one.
+    with ModelServer(lambda request: pupil(request, wrong=frozenset({1, 5, 9, 2}))) as server:
+        report = home.verify(server, "--at-once", 4)
+        kinds = {name: (told["questions"], told["right"]) for name, told in report["by_kind"].items()}
+        assert kinds == {"kind 0": (3, 3), "kind 1": (3, 0), "kind 2": (3, 2), "kind 3": (3, 3)}
+        told, _ = home.run("verify", "--project", PROJECT, "--list")
+        assert report["id"] in told
+        _, err = home.run("verify", "--again", report["id"], server=server, status=1)
+    assert "no repair of this verification is approved yet" in err
+
+
+def repair(home: Home, number: int) -> None:
+    """Fork the failure of that question, answer it rightly, and approve it."""
+    store = Database(f"sqlite:///{home.folder / 'showhow.db'}")
+    try:
+        with store.begin() as session:
+            person = get_or_create_user(session, "ada").id
+            failed = session.scalars(select(Trace).where(Trace.final_answer == f"Nobody {number}")).one()
+            fork = traces.fork_trace(session, failed.id, 1, person)
+            answers = recording.TraceAnswers(f"Answer {number}")
+            recording.submit_trace(session, fork.id, answers, seen=fork.version, by=person)
+            review.approve_trace(session, fork.id, by=person)
+    finally:
+        store.close()
+
+
+def test_with_a_repair_in_the_library_the_other_failures_are_right(tmp_path):
+    home = Home(tmp_path / "home", 12)
+    wrong = frozenset({1, 5, 9, 2})
+    with ModelServer(lambda request: pupil(request, wrong=wrong, taught_by=1)) as server:
+        first = home.verify(server, "--at-once", 4)
+        repair(home, 1)
+        out, _ = home.run("verify", "--again", first["id"], "--json", server=server)
+        again = json.loads(out)
+        assert (again["again_of"], again["library"]) == (first["id"], "default:1")
+        assert (again["questions"], again["right"], again["left"]) == (4, 3, 0)
+        assert (again["before"]["questions"], again["before"]["right"], first["before"]) == (4, 0, None)
+        # The repair of question 1 is in the library, but is not shown to question 1.
+        own = [
+            request for request in server.requests if request.tools and request.prompt.count("Who is number 1?") == 2
+        ]
+        assert own == []

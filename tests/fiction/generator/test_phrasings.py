@@ -1,0 +1,84 @@
+"""The phrasings: whole for every kind and shape, with the article that is spoken."""
+
+import string
+from itertools import product
+
+import pytest
+
+from fiction.generator.phrasings import (
+    DECEASED,
+    FEMALE,
+    SHAPE_COUNT,
+    VOWEL,
+    load_prose_style,
+    load_web_phrasings,
+    takes_article_an,
+)
+from fiction.generator.prose import SENTENCE_KINDS
+
+ALL = {
+    **{("prose", kind): each for kind, each in load_prose_style(plain=False).phrasings.items()},
+    **{("plain", kind): each for kind, each in load_prose_style(plain=True).phrasings.items()},
+    **{("now", kind): each for kind, each in load_web_phrasings(then=False).items()},
+    **{("then", kind): each for kind, each in load_web_phrasings(then=True).items()},
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "an"),
+    [
+        *((word, True) for word in ("actor", "engineer", "usher", "umbrella maker", "undertaker", "urban planner")),
+        *((word, True) for word in ("hourly worker", "honorary consul", "heir hunter", "upholsterer", "Icelander")),
+        *(
+            (word, False)
+            for word in ("baker", "university professor", "urologist", "European", "herbalist", "hotel porter")
+        ),
+        *((word, False) for word in ("unicyclist", "one-man band", "yoga teacher", "utensil maker", "user researcher")),
+    ],
+)
+def test_the_article_follows_the_sound(word: str, *, an: bool):
+    assert takes_article_an(word) is an
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_phrasing_has_every_shape_and_fills_in_nothing_but_name_and_value(kind: tuple[str, str]):
+    phrasings = ALL[kind]
+    assert len(phrasings.formats) == (phrasings.one + phrasings.many) * SHAPE_COUNT
+    assert phrasings.one > 0
+    for each in phrasings.formats:
+        assert {field for _, field, _, _ in string.Formatter().parse(each)} <= {None, "0", "1"}
+        assert ("{1}" in each) == (kind[1] != "gender")
+        assert each.endswith(".")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_every_kind_is_said_in_one_section(*, plain: bool):
+    said = [kind for _, kinds in load_prose_style(plain=plain).sections for kind in kinds]
+    assert sorted(said) == sorted(SENTENCE_KINDS) == sorted(load_prose_style(plain=plain).phrasings)
+    assert len(load_prose_style(plain=plain).phrasings["birth"].formats) == (1 if plain else 3) * SHAPE_COUNT
+
+
+def test_gender_life_and_vowel_are_put_in_by_shape():
+    job = load_prose_style(plain=False).phrasings["job"].formats
+    texts = {
+        job[female * FEMALE + gone * DECEASED + vowel * VOWEL + 2 * SHAPE_COUNT]
+        for female, gone, vowel in product((0, 1), repeat=3)
+    }
+    assert texts == {
+        f"By occupation, {she} {verb} {article} {{1}}."
+        for she, verb, article in product(("he", "she"), ("is", "was"), ("a", "an"))
+    }
+    assert job[2 * SHAPE_COUNT + FEMALE + VOWEL] == "By occupation, she is an {1}."
+
+
+def test_several_values_are_listed_as_english_or_the_paper_lists_them():
+    assert [load_prose_style(plain=False).listed(list(names)) for names in ("A", "AB", "ABC")] == [
+        "A",
+        "A and B",
+        "A, B and C",
+    ]
+    assert [load_prose_style(plain=True).listed(list(names)) for names in ("A", "AB", "ABC")] == [
+        "A",
+        "A, B",
+        "A, B, C",
+    ]

@@ -1,0 +1,168 @@
+"""The triples of a graph against what a second, plain derivation takes from the universe and its masks."""
+
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyoxigraph import Literal, NamedNode, RdfFormat, parse
+
+from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.statements import generate_triples
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import GRAPH, FactSources, Universe
+
+SPLITS = [
+    ("everywhere", "both"),
+    ("graph=100", "both"),
+    ("text=100", "both"),
+    ("text=50,graph=35,web=15", "both"),
+    ("text=40,graph=60", "entity"),
+    ("text=50,graph=35,web=15", "relation"),
+]
+WD, WDT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+LABEL, ALIAS = "http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#altLabel"
+DESCRIPTION, ABOUT = "http://schema.org/description", "http://schema.org/about"
+DIRECT = {
+    "father": "P22", "mother": "P25", "spouse": "P26", "birth": "P569", "death": "P570", "wedding": "P580",
+    "birthplace": "P19", "residence": "P551", "job": "P106", "hobby": "P2650",
+}  # fmt: skip
+KINDS = {"father": 1, "mother": 1, "spouse": 1, "birthplace": 2, "residence": 2, "job": 5, "hobby": 6}
+Triple = tuple[str, str, str]
+
+
+def item(kind: int, number: int) -> str:
+    """The id of a thing of that kind: people are the first kind, then towns, regions, countries, jobs, hobbies."""
+    return f"{WD}Q{kind}{number:09d}"
+
+
+def facts(universe: Universe, told: FactSources) -> Iterator[tuple[int, str, int]]:
+    """What the graph is told of each person, one by one."""
+    for row in range(len(universe)):
+        for fact in DIRECT:
+            value = int(getattr(universe, fact)[row])
+            if value >= 0 and int(told.masks[fact][row]) & GRAPH:
+                yield row, fact, value
+
+
+def claims(universe: Universe, told: FactSources) -> Iterator[Triple]:
+    """Every triple that leads from a person to an item or a day."""
+    parents: dict[int, list[int]] = {row: [] for row in range(len(universe))}
+    for row, fact, value in facts(universe, told):
+        target = item(KINDS[fact], value) if fact in KINDS else f"{date.fromordinal(value)}T00:00:00Z"
+        yield item(1, row), WDT + DIRECT[fact], target
+        if fact in ("father", "mother"):
+            parents[row].append(value)
+            yield item(1, value), f"{WDT}P40", item(1, row)
+    for one, of_one in parents.items():
+        for other, of_other in parents.items():
+            if one != other and set(of_one) & set(of_other):
+                yield item(1, one), f"{WDT}P3373", item(1, other)
+    for (one, other), mask in zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True):
+        if mask & GRAPH:
+            yield item(1, one), f"{WDT}P3342", item(1, other)
+            yield item(1, other), f"{WDT}P3342", item(1, one)
+    for row in range(len(universe)):
+        yield item(1, row), f"{WDT}P31", f"{WD}Q5"
+        yield item(1, row), f"{WDT}P21", f"{WD}Q6581072" if universe.female[row] else f"{WD}Q6581097"
+
+
+def names(universe: Universe, told: FactSources) -> Iterator[Triple]:
+    """Labels, aliases and descriptions of people, from what the graph is told."""
+    known = {(row, fact): value for row, fact, value in facts(universe, told)}
+    for row, name in enumerate(universe.names):
+        yield item(1, row), LABEL, name
+        job = universe.jobs[known[row, "job"]] if (row, "job") in known else "person"
+        town = f" from {universe.places.towns[known[row, 'birthplace']]}" if (row, "birthplace") in known else ""
+        birth, death = (
+            date.fromordinal(known[row, fact]).year if (row, fact) in known else None for fact in ("birth", "death")
+        )
+        life = f" ({birth}–{death})" if birth and death else f" (born {birth})" if birth else ""
+        life = life or (f" (died {death})" if death else "")
+        yield item(1, row), DESCRIPTION, f"{job}{town}{life}"
+        given_name, surname = name.rsplit(" ", 1)
+        yield item(1, row), ALIAS, f"{given_name[0]}. {surname}"
+        if universe.female[row] and (row, "spouse") in known:
+            married = universe.names[known[row, "spouse"]].rsplit(" ", 1)[1]
+            if married != surname:
+                yield item(1, row), ALIAS, f"{given_name} {married}"
+
+
+def places(universe: Universe) -> Iterator[Triple]:
+    """What lies in what."""
+    lies = universe.places
+    for town, region in enumerate(lies.region.tolist()):
+        yield item(2, town), f"{WDT}P131", item(3, region)
+        yield item(2, town), f"{WDT}P17", item(4, int(lies.country[region]))
+    for region, country in enumerate(lies.country.tolist()):
+        yield item(3, region), f"{WDT}P17", item(4, country)
+    classes = ((2, lies.towns, "Q3957"), (3, lies.regions, "Q82794"), (4, lies.countries, "Q6256"))
+    others = ((5, universe.jobs, "Q12737077"), (6, universe.hobbies, "Q47728"))
+    for kind, labels, of_class in (*classes, *others):
+        for number, label in enumerate(labels):
+            yield item(kind, number), f"{WDT}P31", WD + of_class
+            yield item(kind, number), LABEL, label
+
+
+def written(universe: Universe, told: FactSources) -> list[Triple]:
+    """The triples as a parser of N-Triples reads them, ends as texts."""
+    found = []
+    for triple in parse(b"".join(generate_triples(universe.told_by(told, GRAPH))), format=RdfFormat.N_TRIPLES):
+        assert isinstance(triple.subject, NamedNode)
+        assert isinstance(triple.object, NamedNode | Literal)
+        found.append((triple.subject.value, triple.predicate.value, triple.object.value))
+    return found
+
+
+@cache
+def universe_of(people: int, seed: int, collisions: float = 0.0) -> Universe:
+    return make_universe(GenerationOptions(people=people, seed=seed, collisions=collisions, family_size=12))
+
+
+@pytest.mark.parametrize(("split", "by"), SPLITS)
+def test_the_graph_tells_exactly_the_facts_of_its_split(split: str, by: str):
+    universe = universe_of(120, 5, 0.2)
+    told = assign_sources(universe, parse_split(split, by), 5)
+    found = written(universe, told)
+    assert len(found) == len(set(found))
+    derived = [*claims(universe, told), *names(universe, told), *places(universe)]
+    assert len(derived) == len(set(derived))
+    of_people = {triple for triple in found if triple[0].startswith(f"{WD}Q1000")}
+    assert of_people == {triple for triple in derived if triple[0].startswith(f"{WD}Q1000")}
+    assert set(derived) <= set(found)
+    extra = {predicate for _, predicate, _ in set(found) - set(derived)}
+    assert extra == {LABEL, ALIAS, DESCRIPTION, ABOUT}
+
+
+@given(people=st.integers(1, 60), seed=st.integers(0, 2**63 - 1), choice=st.sampled_from(SPLITS))
+@settings(max_examples=25)
+def test_the_facts_of_people_are_those_of_the_split_in_any_world(people: int, seed: int, choice: tuple[str, str]):
+    universe = universe_of(people, seed)
+    told = assign_sources(universe, parse_split(*choice), seed)
+    direct = [triple for triple in written(universe, told) if triple[1].startswith(WDT)]
+    assert sorted(t for t in direct if t[0].startswith(f"{WD}Q1000")) == sorted(claims(universe, told))
+
+
+def test_every_person_and_place_has_a_page_by_its_title():
+    universe = universe_of(120, 5, 0.2)
+    told = assign_sources(universe, parse_split("everywhere"), 5)
+    pages = {page: thing for page, predicate, thing in written(universe, told) if predicate == ABOUT}
+    titles = [*universe.titles, *universe.places.towns, *universe.places.regions, *universe.places.countries]
+    assert len(pages) == len(titles)
+    assert sum("%" in page or "(" in page for page in pages) >= 20
+    for row in range(len(universe)):
+        page = f"https://en.wikipedia.org/wiki/{universe.titles[row].replace(' ', '_')}"
+        assert pages[page] == item(1, row)
+
+
+def test_days_are_typed_and_names_are_english():
+    universe = universe_of(30, 1)
+    told = assign_sources(universe, parse_split("everywhere"), 1)
+    for triple in parse(b"".join(generate_triples(universe.told_by(told, GRAPH))), format=RdfFormat.N_TRIPLES):
+        if isinstance(triple.object, Literal):
+            day = triple.predicate.value in (f"{WDT}P569", f"{WDT}P570", f"{WDT}P580")
+            assert triple.object.language == (None if day else "en")
+            assert triple.object.datatype.value.endswith("#dateTime" if day else "#langString")

@@ -1,0 +1,57 @@
+"""What a source is told, taken from the universe and its masks one by one."""
+
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+
+from fiction.generator.split import assign_sources, parse_split
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import FACTS, SOURCES, FactSources, Universe
+
+SPLITS = [
+    ("everywhere", "both"),
+    ("text=100", "both"),
+    ("graph=100", "both"),
+    ("text=34,graph=33,web=33", "both"),
+    ("text=50,graph=20,web=30", "entity"),
+    ("text=50,graph=35,web=15", "relation"),
+]
+Fact = tuple[str, str, str]
+"""Whose (a title), what, and the value in words; days as ISO dates."""
+
+
+@cache
+def made(
+    seed: int, split: str = "everywhere", by: str = "both", *, people: int = 150
+) -> tuple[Universe, FactSources, GenerationOptions]:
+    """A universe with namesakes in it, how it is told, and its options."""
+    options = GenerationOptions(people=people, seed=seed, split=split, split_by=by, collisions=0.05)
+    universe = make_universe(options)
+    return universe, assign_sources(universe, parse_split(split, by), seed), options
+
+
+def words(universe: Universe, fact: str, value: int) -> str:
+    """A value in words."""
+    places = universe.places
+    if fact in ("birth", "death", "wedding"):
+        return date.fromordinal(value).isoformat()
+    if fact in ("birthplace", "residence"):
+        return places.towns[value]
+    return {"job": universe.jobs, "hobby": universe.hobbies}.get(fact, universe.titles)[value]
+
+
+def numbers(universe: Universe, told: FactSources, source: str) -> Iterator[tuple[int, str, int]]:
+    """Every fact of a person that the source is told, by numbers."""
+    for row in range(len(universe)):
+        for fact in FACTS:
+            value = int(getattr(universe, fact)[row])
+            if value >= 0 and int(told.masks[fact][row]) & SOURCES[source]:
+                yield row, fact, value
+
+
+def friendships(universe: Universe, told: FactSources, source: str) -> Iterator[tuple[int, int]]:
+    """Every friendship that the source is told, once."""
+    for (one, other), mask in zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True):
+        if mask & SOURCES[source]:
+            yield one, other

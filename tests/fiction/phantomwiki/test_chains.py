@@ -1,0 +1,139 @@
+"""Chains of relations: their queries are read back as the same question, their templates are those of the grammar."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fiction.phantomwiki.chains import RelationChain, to_chain
+from fiction.phantomwiki.prolog import quote_string
+from fiction.phantomwiki.published import UnknownPrologGoal, parse_query
+from fiction.phantomwiki.records import FACT_ATTRIBUTES, ValueCodec
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import (
+    Both,
+    Compare,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Named,
+    Only,
+    People,
+    Place,
+    Related,
+)
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import RELATIONS
+
+UNIVERSE = make_universe(GenerationOptions(people=60, seed=4, collisions=0.1))
+VALUES = ValueCodec(UNIVERSE)
+ROWS = st.integers(0, len(UNIVERSE) - 1)
+ASKED = {"what": "job", "how many": "friend"}
+FACTS = st.sampled_from(sorted(FACT_ATTRIBUTES))
+
+
+@st.composite
+def starts(draw: st.DrawFn) -> Named | Having:
+    row = draw(ROWS)
+    if draw(st.booleans()):
+        return Named(row)
+    fact = draw(FACTS)
+    return Having(fact, int(getattr(UNIVERSE, fact)[row]))
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Expression:
+    people: People = draw(starts())
+    relations = draw(st.lists(st.sampled_from(sorted(RELATIONS)), max_size=9))
+    for relation in relations:
+        people = Related(relation, people)
+    kind = draw(st.sampled_from(["who", "what", "how many"]))
+    if kind == "what" and not isinstance(people, Named):
+        return Fact(draw(FACTS), people)
+    if kind == "how many" and isinstance(people, Related):
+        return Count(people, each=True)
+    return people if not isinstance(people, Named) else Related("friend", people)
+
+
+@given(chains())
+def test_the_query_of_a_chain_is_read_back_as_the_same_question(expression: Expression):
+    chain = to_chain(expression)
+    assert isinstance(chain, RelationChain)
+    goals, variable = chain.goals(VALUES)
+    assert parse_query(goals, variable, VALUES) == expression
+
+
+@pytest.mark.parametrize("depth", range(4, 31))
+def test_the_templates_of_a_grammar_are_numbered_without_gaps(depth: int):
+    starts = (Named(0), Having("job", int(UNIVERSE.job[0])))
+    shapes = product(("who", "what", "how many"), range(depth), starts)
+    every = [RelationChain(kind, ASKED.get(kind), ("friend",) * length, start) for kind, length, start in shapes]
+    queries = [(chain, chain.goals(VALUES)) for chain in every]
+    asked = [chain for chain, query in queries if query[0] and to_chain(parse_query(*query, VALUES)) == chain]
+    types = sorted(chain.type(depth) for chain in asked if chain.depth <= depth)
+    # As many as the published generator counts: 2, 8, 20, 50 for depths of 4, 6, 10, 20.
+    assert types == list(range(3 * depth - 10))
+
+
+BO, CY = Named(1), Named(2)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        Fact("hobby", BO),
+        Fact("birthplace", Related("friend", BO)),
+        Place("country", Fact("birthplace", Related("friend", BO))),
+        Having("residence", 0),
+        Related("friend", Having("birthplace", 0)),
+        Both(Related("friend", BO), Having("job", 0)),
+        Related("friend", Both(Related("friend", BO), Having("job", 0))),
+        Only(Related("friend", BO), "birth", "before", 700_000),
+        Count(Both(Related("friend", BO), Having("job", 0))),
+        Count(Having("job", 0)),
+        Compare(BO, CY, "birth", first=True),
+    ],
+)
+def test_what_the_grammar_cannot_ask_is_no_chain(expression: Expression):
+    assert to_chain(expression) is None
+
+
+ANN = quote_string(UNIVERSE.titles[0])
+
+
+@pytest.mark.parametrize(
+    ("goals", "answer", "said"),
+    [
+        ([], "Y_2", "there is no goal"),
+        ([f"friend({ANN}, Y_2)"], "Y_4", f"the goal friend({ANN}, Y_2) does not give the answer Y_4"),
+        ([f"foe({ANN}, Y_2)"], "Y_2", "neither a relation, an attribute nor a count"),
+        ([f"friend({ANN})"], "Y_2", "neither a relation, an attribute nor a count"),
+        ([f"friend({ANN}, {ANN})"], "Y_2", "a relation leads from somebody to a variable"),
+        (["friend(Y_4, Y_2)"], "Y_2", "nothing behind it tells of whom it speaks"),
+        (["friend(Y_4, Y_2)", f"friend({ANN}, Y_6)"], "Y_2", "nothing behind it tells of whom it speaks"),
+        ([f"friend({ANN}, Y_2)", f"friend({ANN}, Y_4)"], "Y_2", "what the goals behind it find is not used"),
+        (["friend(Y_3, Y_2)", f"job({ANN}, Y_3)"], "Y_2", "it speaks of what is no person"),
+        (['friend("Nobody Atall", Y_2)'], "Y_2", "there is no person 'Nobody Atall'"),
+        (['job(Y_2, "no job")'], "Y_2", "there is no job 'no job'"),
+        (['dob(Y_2, "today")'], "Y_2", "'today' is no day"),
+        ([f"aggregate_all(count, distinct(job({ANN}, Y_2)), C)"], "C", "a relation leads from somebody to a variable"),
+        ([f"aggregate_all(sum, friend({ANN}, Y_2), C)"], "C", "neither a relation, an attribute nor a count"),
+        (["friend("], "Y_2", "the goal friend( cannot be read: a name, string or number is needed"),
+    ],
+)
+def test_queries_that_the_grammar_does_not_make_are_named(goals: list[str], answer: str, said: str):
+    with pytest.raises(UnknownPrologGoal) as refused:
+        parse_query(goals, answer, VALUES)
+    assert said in str(refused.value)
+
+
+def test_how_many_is_a_set_of_numbers_one_a_person():
+    people = [row for row in range(len(UNIVERSE)) if len(UNIVERSE.children.of_one(row)) > 1]
+    child = quote_string(UNIVERSE.titles[int(UNIVERSE.children.of_one(people[0])[0])])
+    goals = ["aggregate_all(count, distinct(friend(Y_3, Y_1)), Count_1)", f"parent({child}, Y_3)"]
+    found = ExpressionEvaluator(UNIVERSE).answer(parse_query(goals, "Count_1", VALUES))
+    parents = [int(each[VALUES.number("person", child.strip('"'))]) for each in (UNIVERSE.father, UNIVERSE.mother)]
+    assert list(found.values) == sorted({len(UNIVERSE.friends_of.of_one(parent)) for parent in parents})

@@ -1,0 +1,157 @@
+"""Folders of published and made-up instances as worlds, and folders that are none."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fiction.phantomwiki.instance import import_instance
+from fiction.questions.question_file import read_question_rows
+from fiction.verification.verify import verify_world
+from tests.fiction.phantomwiki import small_instance
+from worlds.folder import list_world_names
+from worlds.importers.files import MalformedFile
+from worlds.open import open_world, read_world_metadata
+
+LAYOUTS: list[Callable[[Path], Path]] = [
+    small_instance.write,
+    small_instance.write_as_texts,
+    small_instance.write_packed,
+    lambda folder: small_instance.write_for_the_hub(folder, "depth_20_size_5_seed_1"),
+    lambda folder: small_instance.write(folder / "depth_20_size_5_seed_1").parent,
+]
+
+
+def imported(worlds: Path, folder: Path, **told: str) -> dict[str, Any]:
+    return import_instance(worlds, "small", folder, told)
+
+
+@pytest.mark.parametrize("write", LAYOUTS)
+def test_every_layout_is_the_same_world(tmp_path: Path, write: Callable[[Path], Path]):
+    about = imported(tmp_path / "worlds", write(tmp_path / "folder"))
+    counts = ("kind", "format", "people", "articles", "questions")
+    assert [about[each] for each in counts] == ["imported", "phantomwiki", 5, 5, 3]
+    plain = import_instance(tmp_path / "worlds", "plain", small_instance.write(tmp_path / "plain"), {})
+    assert about["hash"] == plain["hash"]
+    rows = [read_question_rows(tmp_path / "worlds" / name) for name in ("small", "plain")]
+    assert sorted(rows[0], key=lambda row: row["id"]) == rows[1]
+    assert verify_world(tmp_path / "worlds", "small", print).different == 0
+
+
+def test_the_world_has_articles_a_graph_and_questions_with_entities(tmp_path: Path):
+    imported(tmp_path, small_instance.write(tmp_path / "folder"), licence="MIT")
+    assert read_world_metadata(tmp_path, "small")["licence"] == "MIT"
+    world = open_world(tmp_path, "small")
+    assert world.text is not None
+    assert world.graph is not None
+    article = world.text.article("Di Lee")
+    assert article.sections == (("Family", 0), ("Friends", 3), ("Attributes", 4))
+    assert article.sentences[3] == "The friend of Di Lee is Ed Oak."
+    entity = world.graph.entity_of("Di Lee")
+    assert (entity.id, entity.label, entity.title) == (article.entity, "Di Lee", "Di Lee")
+    table = world.graph.query(f"SELECT ?mother {{ wd:{entity.id} wdt:P25 ?mother }}")
+    assert [row[0].value for row in table.rows if row[0]] == [world.text.article("Ann Lee").entity]
+    who, what, many = read_question_rows(tmp_path / "small")
+    assert who["answers"] == [{"text": "Di Lee", "entity": entity.id}]
+    assert (what["kind"], what["difficulty"], what["hops"]) == ("what", 2, 2)
+    assert what["needs"] == [["text"], ["graph"]]
+    assert [answer["entity"] is None for answer in (*what["answers"], *many["answers"])] == [False, False, True, True]
+
+
+def test_of_several_splits_one_is_named(tmp_path: Path):
+    folder = small_instance.write_for_the_hub(tmp_path / "hub", "size_5", "size_6")
+    with pytest.raises(MalformedFile, match="several instances; name one with --where split=NAME: size_5, size_6"):
+        imported(tmp_path, folder)
+    with pytest.raises(MalformedFile, match="there is no split size_7"):
+        imported(tmp_path, folder, split="size_7")
+    assert imported(tmp_path, folder, split="size_6")["split"] == "size_6"
+
+
+QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("questions.json", QUESTION, '"hobby(Y_4, \\"rowin\\")"', "line 2: of the question q0, the goal hobby(Y_4,"),
+        ("questions.json", QUESTION, '"hobby(Y_5, \\"rowing\\")"', "nothing behind it tells of whom it speaks"),
+        (
+            "questions.json",
+            '"answer": "Y_2"',
+            '"answer": "Y_3"',
+            "line 2: of the question q0, the goal sister(Y_4, Y_2)",
+        ),
+        ("questions.json", '"id": "q2"', '"id": "q1"', "there are two questions with the id q1"),
+        ("questions.json", '"type": 47', '"type": "47"', "the field 'type' is no whole number"),
+        ("questions.json", '"Di Lee"', "3", "line 2: the field 'answer' is no list of texts"),
+        ("questions.json", '"question": "Who', '"questions": "Who', "line 2: the field 'question' is missing"),
+        ("questions.json", '"prolog"', '"prologue"', "the field 'prolog' is no object with a 'query' and an 'answer'"),
+        ("questions.json", "\n]", ",\n3]", "the list holds something else than objects"),
+        ("questions.json", "\n]", "\n", "no JSON"),
+        ("articles.json", '"title": "Di Lee"', '"title": "Di Leo"', "the article is about nobody: there is no person"),
+        ("articles.json", '"title": "Di Lee"', '"title": "Cy Lee"', "there are two articles about 'Cy Lee'"),
+        ("articles.json", '"mother(', '"(', "a name, string or number is needed"),
+        ("articles.json", '\\"Ann Lee\\").', "3).", "it states nothing of two strings"),
+        ("facts.pl", "person", "pet", "facts.pl, line 9: 'Ann Lee' is a pet"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place_and_nothing_stays(
+    tmp_path: Path, file: str, old: str, new: str, said: str
+):
+    path = small_instance.write(tmp_path / "folder") / file
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(MalformedFile) as refused:
+        imported(tmp_path / "worlds", path.parent)
+    assert str(refused.value).startswith(str(path))
+    assert said in str(refused.value)
+    assert list_world_names(tmp_path / "worlds") == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (["facts.pl"], "the folder has no facts.pl, nor has any folder in it"),
+        (["articles.json"], "the folder has no articles.json or articles/"),
+        (["questions.json"], "the folder has no questions.json or questions/"),
+    ],
+)
+def test_a_folder_that_lacks_a_part_is_no_instance(tmp_path: Path, missing: list[str], said: str):
+    folder = small_instance.write(tmp_path / "folder")
+    for name in missing:
+        (folder / name).unlink()
+    with pytest.raises(MalformedFile, match=said):
+        imported(tmp_path / "worlds", folder)
+
+
+def test_a_file_is_no_folder(tmp_path: Path):
+    with pytest.raises(MalformedFile, match="there is no such folder"):
+        imported(tmp_path, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("relations", [[], {"sister": []}, {"sister": {"Ann Lee": "Di Lee"}}, {"sister": {"A": [3]}}])
+def test_cells_are_lists_of_people(tmp_path: Path, relations: Any):
+    folder = small_instance.write(tmp_path / "folder")
+    (folder / "relations.json.gz").write_bytes(gzip.compress(json.dumps(relations).encode()))
+    with pytest.raises(MalformedFile, match="it is no object of relations"):
+        imported(tmp_path / "worlds", folder)
+
+
+# `make bench ONLY=phantomwiki` goes through all seven.
+PUBLISHED = ("25_seed_1", "50_seed_3", "500_seed_1_easy")
+
+
+@pytest.mark.parametrize("instance", PUBLISHED)
+def test_everything_that_a_published_instance_states_is_derived(tmp_path: Path, shared_data: Path, instance: str):
+    name = f"depth_20_size_{instance}"
+    about = import_instance(tmp_path, name, shared_data / "phantomwiki" / name, {})
+    found = verify_world(tmp_path, name, print)
+    assert found.first == []
+    checked = {check.name: check.checked for check in found.checks}
+    assert (checked["answers"], checked["answers of queries"]) == (500, 500)
+    assert checked["relation cells"] == 46 * about["people"]
+    assert checked["triples"] == about["triples"]

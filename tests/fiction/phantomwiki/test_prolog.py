@@ -1,0 +1,77 @@
+"""Prolog's terms, read from whatever a file may hold and written so that they come back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fiction.phantomwiki.prolog import (
+    PrologSyntaxError,
+    PrologTerm,
+    PrologVariable,
+    format_fact,
+    parse_goal,
+    parse_value,
+    quote_string,
+)
+
+# No surrogate can be written to a file.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(TEXTS)
+def test_a_quoted_text_comes_back(text: str):
+    assert parse_value(quote_string(text), 0) == (text, len(quote_string(text)))
+
+
+@given(st.from_regex(r"[a-z]\w{0,8}", fullmatch=True), st.lists(TEXTS, min_size=1, max_size=3))
+def test_a_written_fact_comes_back(name: str, values: list[str]):
+    assert parse_goal(format_fact(name, *values)) == PrologTerm(name, tuple(values))
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ('job(Y_18, "civil engineer")', PrologTerm("job", (PrologVariable("Y_18"), "civil engineer"))),
+        (' type ("Ann" , person ) . ', None),
+        ('type("Ann" , person ) . ', PrologTerm("type", ("Ann", PrologTerm("person")))),
+        ("a(_, 1, b(c))", PrologTerm("a", (PrologVariable("_"), PrologTerm("1"), PrologTerm("b", (PrologTerm("c"),))))),
+        (r'a("\x41\\u00e9\U0001F600\n\t\"""")', PrologTerm("a", ('Aé😀\n\t""',))),
+    ],
+)
+def test_goals_are_read(text: str, goal: PrologTerm | None):
+    if goal is None:
+        with pytest.raises(PrologSyntaxError):
+            parse_goal(text)
+    else:
+        assert parse_goal(text) == goal
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "a name, string or number is needed, not the end of the text"),
+        ('"Ann"', "a goal begins with the name of a relation"),
+        ("X", "a goal begins with the name of a relation"),
+        ('job("Ann", "baker"', "a comma or ) is needed, not the end of the text"),
+        ('job("Ann" "baker")', """a comma or ) is needed, not '"baker")'"""),
+        ('job("Ann"), job("Bo")', """', job("Bo")' follows the goal"""),
+        ('job("Ann)', "a name, string or number is needed, not '\"Ann)'"),
+        (r'job("\q")', r"the escape \q is not known"),
+        (r'job("\xD800\")', r"\xD800\ is no character"),
+        (r'job("\U00110000")', r"\U00110000 is no character"),
+        ("a(" * 50, "terms are nested more than 20 deep"),
+    ],
+)
+def test_what_is_no_goal_is_named(text: str, reason: str):
+    with pytest.raises(PrologSyntaxError) as refused:
+        parse_goal(text)
+    assert str(refused.value) == reason
+
+
+@given(st.text('abX_"\\(),. \n0'))
+def test_any_text_is_a_goal_or_is_refused(text: str):
+    try:
+        goal = parse_goal(text)
+    except PrologSyntaxError:
+        return
+    assert goal.name in text

@@ -1,0 +1,77 @@
+"""A small universe, and expressions about it drawn at random: every operation, over every relation and fact."""
+
+from hypothesis import strategies as st
+
+from fiction.generator.items import ItemCatalog
+from fiction.questions import expressions as ask
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.names import NameFormatter
+from fiction.questions.things import ThingCatalog
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import RELATIONS
+
+UNIVERSE = make_universe(GenerationOptions(people=60, seed=5, family_size=20, collisions=0.1))
+THINGS = ThingCatalog(UNIVERSE, ItemCatalog(UNIVERSE), NameFormatter(UNIVERSE))
+DAYS = ("birth", "death", "wedding")
+VALUES = ("job", "hobby", "birthplace", "residence")
+RELATION_NAMES = st.sampled_from(sorted(RELATIONS))
+NAMED = st.integers(0, len(UNIVERSE) - 1).map(ask.Named)
+
+
+def values(fact: str, rows: tuple[int, ...]) -> list[int]:
+    """What is true of any of these people, ascending."""
+    every = getattr(UNIVERSE, fact).tolist()
+    return sorted({every[row] for row in rows if every[row] >= 0})
+
+
+@st.composite
+def having(draw: st.DrawFn) -> ask.Having:
+    """A value that somebody has."""
+    fact = draw(st.sampled_from((*VALUES, "birth")))
+    return ask.Having(fact, draw(st.sampled_from(values(fact, tuple(range(len(UNIVERSE)))))))
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> ask.People:
+    """Some relations from somebody."""
+    people: ask.People = draw(st.one_of(NAMED, NAMED, having()))
+    for _ in range(draw(st.integers(0, 2))):
+        people = ask.Related(draw(RELATION_NAMES), people)
+    return people
+
+
+RELATED = st.builds(ask.Related, RELATION_NAMES, chains())
+
+
+@st.composite
+def only(draw: st.DrawFn) -> ask.Only:
+    """Relatives who pass a test that one of them nearly or really passes."""
+    people, fact = draw(RELATED), draw(st.sampled_from((*VALUES, *DAYS)))
+    near = values(fact, ExpressionEvaluator(UNIVERSE).answer(people).values) or values(
+        fact, tuple(range(len(UNIVERSE)))
+    )
+    test = draw(st.sampled_from(("is", "before", "after"))) if fact in DAYS else "is"
+    return ask.Only(people, fact, test, draw(st.sampled_from(near)))
+
+
+SOME = st.one_of(RELATED, only(), having())
+PEOPLE = st.one_of(
+    chains(),
+    only(),
+    st.builds(ask.Both, SOME, SOME),
+    st.builds(ask.Most, RELATED, st.sampled_from(DAYS), st.booleans()),
+)
+ONE = chains().filter(lambda people: len(ExpressionEvaluator(UNIVERSE).answer(people).values) <= 1)
+TOWNS = st.sampled_from(("birthplace", "residence"))
+EXPRESSIONS = st.one_of(
+    PEOPLE,
+    st.builds(ask.Fact, st.sampled_from((*VALUES, *DAYS)), PEOPLE),
+    st.builds(ask.Place, st.sampled_from(("region", "country")), st.builds(ask.Fact, TOWNS, PEOPLE)),
+    st.builds(ask.Count, PEOPLE.filter(lambda people: not isinstance(people, ask.Named))),
+    st.builds(ask.Count, RELATED, st.just(value=True)),
+    st.builds(ask.Compare, ONE, ONE, st.sampled_from(DAYS), st.booleans()),
+    st.builds(ask.Same, ONE, ONE, st.sampled_from(VALUES)),
+    st.builds(ask.Same, ONE, ONE, TOWNS, st.just(value=True)),
+    st.builds(ask.Judge, st.sampled_from(("met", "wedding", "passport")), ONE, ONE),
+)

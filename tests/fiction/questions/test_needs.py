@@ -1,0 +1,242 @@
+"""Needs against a second program, in plain sets and dictionaries, that tries all seven sets of sources."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fiction.generator.split import assign_sources, parse_split
+from fiction.questions import expressions as ask
+from fiction.questions.question import SourceNeeds
+from fiction.questions.sampler import sample_questions
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import get_relation
+from fiction.universe.universe import FACTS, FactSources, Universe
+from tests.fiction.questions.asked import EXPRESSIONS, UNIVERSE
+
+BITS = {"text": 1, "graph": 2, "web": 4}
+HIDDEN = "hidden"
+GROWING = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask.Place)
+
+
+class Plain:
+    """What some sources tell, as dictionaries; `way` is every set that an answer was found by."""
+
+    def __init__(self, universe: Universe, told: FactSources, sources: int) -> None:
+        self.universe, self.rows = universe, range(len(universe))
+        self.facts: dict[str, list[Any]] = {}
+        for fact in FACTS:
+            values, masks = getattr(universe, fact).tolist(), told.masks[fact].tolist()
+            self.facts[fact] = [
+                None if value < 0 else value if mask & sources else HIDDEN
+                for value, mask in zip(values, masks, strict=True)
+            ]
+        pairs = zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True)
+        self.friends = {frozenset(pair) for pair, mask in pairs if mask & sources}
+        self.way: list[Any] = []
+
+    def answer(self, expression: ask.Expression) -> set[Any]:
+        found = getattr(self, type(expression).__name__.lower())(expression)
+        self.way.append(found)
+        return set(found)
+
+    def named(self, named: ask.Named) -> set[int]:
+        return {named.person}
+
+    def having(self, having: ask.Having) -> set[int]:
+        return {row for row in self.rows if self.facts[having.fact][row] == having.value}
+
+    def related(self, related: ask.Related) -> set[int]:
+        people, asked = self.answer(related.of), get_relation(related.relation)
+        for step in asked.steps:
+            people = {found for person in people for found in self.step(person, step)}
+            self.way.append(people)
+        return {row for row in people if asked.women in (None, bool(self.universe.female[row]))}
+
+    def parents(self, person: int) -> list[Any]:
+        return [self.facts["father"][person], self.facts["mother"][person]]
+
+    def step(self, person: int, step: str) -> set[int]:
+        if step == "parent":
+            return set(self.parents(person)) - {None, HIDDEN}
+        if step == "child":
+            return {row for row in self.rows if person in self.parents(row)}
+        if step == "sibling":
+            self.way.append({"parents of": person, "are": self.parents(person)})
+            return {child for parent in self.step(person, "parent") for child in self.step(parent, "child")} - {person}
+        if step == "spouse":
+            return {self.facts["spouse"][person]} - {None, HIDDEN}
+        return {other for pair in self.friends if person in pair for other in pair - {person}}
+
+    def look(self, fact: str, people: set[int]) -> dict[int, Any]:
+        found = {person: self.facts[fact][person] for person in people}
+        self.way.append(found)
+        return found
+
+    def only(self, only: ask.Only) -> set[int]:
+        found = self.look(only.fact, self.answer(only.of))
+        known = {person: value for person, value in found.items() if isinstance(value, int)}
+        tests = {"is": lambda v: v == only.value, "before": lambda v: v < only.value, "after": lambda v: v > only.value}
+        return {person for person, value in known.items() if tests[only.test](value)}
+
+    def both(self, both: ask.Both) -> set[int]:
+        return self.answer(both.left) & self.answer(both.right)
+
+    def most(self, most: ask.Most) -> set[int]:
+        found = self.look(most.fact, self.answer(most.of))
+        known = [value for value in found.values() if isinstance(value, int)]
+        end = (min if most.first else max)(known, default=None)
+        return {person for person, value in found.items() if value == end and end is not None}
+
+    def fact(self, fact: ask.Fact) -> set[int]:
+        return {value for value in self.look(fact.fact, self.answer(fact.of)).values() if isinstance(value, int)}
+
+    def place(self, place: ask.Place) -> set[int]:
+        return {self.around(place.kind, town) for town in self.answer(place.of)}
+
+    def around(self, kind: str, town: int) -> int:
+        region = int(self.universe.places.region[town])
+        return region if kind == "region" else int(self.universe.places.country[region])
+
+    def count(self, count: ask.Count) -> set[int]:
+        if not count.each:
+            return {len(self.answer(count.of))}
+        assert isinstance(count.of, ask.Related)
+        whose = self.answer(count.of.of)
+        return {len(self.related(ask.Related(count.of.relation, ask.Named(person)))) for person in sorted(whose)}
+
+    def one(self, expression: ask.People) -> int | None:
+        found = self.answer(expression)
+        return found.pop() if len(found) == 1 else None
+
+    def compare(self, compare: ask.Compare) -> set[int]:
+        people = [self.one(compare.left), self.one(compare.right)]
+        days = [self.look(compare.fact, {person} - {None}).get(person) for person in people]
+        if not all(isinstance(day, int) for day in days) or days[0] == days[1]:
+            return set()
+        return {people[(days[0] > days[1]) == compare.first]}
+
+    def same(self, same: ask.Same) -> set[bool]:
+        people = [self.one(same.left), self.one(same.right)]
+        values = [self.look(same.fact, {person} - {None}).get(person) for person in people]
+        if not all(isinstance(value, int) for value in values):
+            return set()
+        if same.country:
+            values = [self.around("country", town) for town in values]
+        return {values[0] == values[1]}
+
+    def judge(self, judge: ask.Judge) -> set[bool]:
+        left, right = self.one(judge.left), self.one(judge.right)
+        if left is None or right is None:
+            return set()
+        asked = {
+            "met": [("birth", left), ("birth", right), ("death", left), ("death", right)],
+            "wedding": [("wedding", right), ("birth", left), ("death", left)],
+            "passport": [("residence", left), ("residence", right)],
+        }[judge.strategy]
+        found = [self.look(fact, {person})[person] for fact, person in asked]
+        if HIDDEN in found:
+            return set()
+        return getattr(self, f"_{judge.strategy}")(*found)
+
+    def _met(self, born: int, other: int, died: int | None, other_died: int | None) -> set[bool]:
+        return {(died is None or other <= died) and (other_died is None or born <= other_died)}
+
+    def _wedding(self, day: int | None, born: int, died: int | None) -> set[bool]:
+        return set() if day is None else {born <= day and (died is None or day <= died)}
+
+    def _passport(self, left: int, right: int) -> set[bool]:
+        return {self.around("country", left) != self.around("country", right)}
+
+
+def grows(expression: ask.Expression) -> bool:
+    return isinstance(expression, GROWING) and all(map(grows, ask.child_expressions(expression)))
+
+
+def needs(universe: Universe, told: FactSources, expression: ask.Expression) -> list[list[str]]:
+    everything = Plain(universe, told, 7)
+    answer = everything.answer(expression)
+    derive = []
+    for chosen in (set(names) for size in (1, 2, 3) for names in combinations(BITS, size)):
+        plain = Plain(universe, told, sum(BITS[name] for name in chosen))
+        if plain.answer(expression) == answer and ((bool(answer) and grows(expression)) or plain.way == everything.way):
+            derive.append(chosen)
+    return [[name for name in BITS if name in one] for one in derive if not any(other < one for other in derive)]
+
+
+def masks(universe: Universe, seed: int) -> FactSources:
+    """Every fact in any sources but none in none; what two people share in the same ones."""
+    chance = np.random.default_rng(seed)
+    found = {fact: chance.integers(1, 8, len(universe)).astype(np.uint8) for fact in FACTS}
+    for fact in ("spouse", "wedding"):
+        for row, other in enumerate(universe.spouse.tolist()):
+            if other > row:
+                found[fact][other] = found[fact][row]
+    return FactSources(found, chance.integers(1, 8, len(universe.friends.pairs)).astype(np.uint8))
+
+
+TOLD = [
+    masks(UNIVERSE, 1),
+    masks(UNIVERSE, 2),
+    assign_sources(UNIVERSE, parse_split("text=60,graph=30,web=10", "entity"), 3),
+]
+NEEDS = [SourceNeeds(UNIVERSE, told) for told in TOLD]
+
+
+@example(ask.Count(ask.Related("aunt", ask.Named(1)), each=True), 0)
+@settings(max_examples=150)
+@given(EXPRESSIONS, st.sampled_from(range(len(TOLD))))
+def test_the_smallest_sets_of_sources_are_those_of_a_plain_search(expression: ask.Expression, told: int) -> None:
+    assert NEEDS[told].of(expression) == needs(UNIVERSE, TOLD[told], expression)
+
+
+def test_the_questions_of_a_world_need_what_a_plain_search_finds() -> None:
+    options = GenerationOptions(people=60, seed=8, per_template=1, split="text=50,graph=35,web=15")
+    universe = make_universe(options)
+    told = assign_sources(universe, parse_split(options.split), options.seed)
+    for question in sample_questions(universe, told, options):
+        assert question.needs == needs(universe, told, question.expression), question.text
+
+
+def only_told(**sources: int) -> FactSources:
+    """These facts in these sources, everything else everywhere."""
+    every = {fact: np.full(len(UNIVERSE), sources.get(fact, 7), np.uint8) for fact in FACTS}
+    return FactSources(every, np.full(len(UNIVERSE.friends.pairs), sources.get("friend", 7), np.uint8))
+
+
+def test_a_chain_over_two_sources_needs_both() -> None:
+    child = int(np.flatnonzero(UNIVERSE.father >= 0)[0])
+    asked = ask.Fact("job", ask.Related("father", ask.Named(child)))
+    assert SourceNeeds(UNIVERSE, only_told(father=1, job=4)).of(asked) == [["text", "web"]]
+    assert SourceNeeds(UNIVERSE, only_told(father=3, job=2)).of(asked) == [["graph"]]
+    assert SourceNeeds(UNIVERSE, only_told()).of(asked) == [["text"], ["graph"], ["web"]]
+
+
+def test_who_is_still_alive_is_told_by_everybody_who_tells_of_no_death() -> None:
+    alive = int(np.flatnonzero(UNIVERSE.death < 0)[0])
+    asked = ask.Fact("death", ask.Named(alive))
+    assert SourceNeeds(UNIVERSE, only_told(death=1)).of(asked) == [["text"], ["graph"], ["web"]]
+
+
+def test_no_sibling_is_known_for_certain_only_to_whoever_knows_the_parents() -> None:
+    children = np.bincount(UNIVERSE.father[UNIVERSE.father >= 0], minlength=len(UNIVERSE))
+    fathers = UNIVERSE.father
+    alone = next(row for row in range(len(UNIVERSE)) if fathers[row] >= 0 and children[fathers[row]] == 1)
+    asked = ask.Related("sibling", ask.Named(alone))
+    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).of(asked) == [["graph"]]
+    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).of(ask.Count(asked)) == [["graph"]]
+
+
+def test_a_count_needs_all_whom_it_counts_and_one_of_them_is_not_enough() -> None:
+    sizes = UNIVERSE.friends_of.sizes()
+    person = int(np.argmax(sizes))
+    pairs = UNIVERSE.friends.pairs
+    half = (np.arange(len(pairs)) % 2 + 1).astype(np.uint8)
+    told = FactSources(only_told().masks, half)
+    asked = ask.Count(ask.Related("friend", ask.Named(person)))
+    own = half[(pairs == person).any(axis=1)]
+    assert set(own.tolist()) == {1, 2}
+    assert SourceNeeds(UNIVERSE, told).of(asked) == [["text", "graph"]]

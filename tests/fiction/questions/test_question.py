@@ -1,0 +1,96 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from db import projects
+from db.database import Database
+from db.schema import upgrade
+from evaluation.datasets import read_questions
+from fiction.generator.split import assign_sources, parse_split
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import decode_expression
+from fiction.questions.question import GeneratedQuestion
+from fiction.questions.sampler import sample_questions
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import SOURCES
+
+OPTIONS = GenerationOptions(
+    people=120, seed=6, depth=8, per_template=1, split="text=40,graph=40,web=20", collisions=0.2
+)
+UNIVERSE = make_universe(OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[GeneratedQuestion]:
+    return list(sample_questions(UNIVERSE, assign_sources(UNIVERSE, parse_split(OPTIONS.split), OPTIONS.seed), OPTIONS))
+
+
+@pytest.fixture
+def file(found: list[GeneratedQuestion], tmp_path: Path) -> Path:
+    lines = [json.dumps(one.to_row(), ensure_ascii=False) for one in found]
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path / "questions.jsonl"
+
+
+def test_a_row_holds_all_gold_and_is_json(found: list[GeneratedQuestion]) -> None:
+    for one in found:
+        row = json.loads(json.dumps(one.to_row()))
+        assert row == one.to_row()
+        assert decode_expression(row["expression"]) == one.expression
+        assert list(row) == [
+            *("id", "text", "kind", "template", "answers", "difficulty", "hops", "structure", "needs"),
+            *("expression", "sparql", "tree", "triples", "subquestions", "decomposition"),
+        ]
+
+
+def test_every_formalism_ends_with_the_answers(found: list[GeneratedQuestion]) -> None:
+    for one in found:
+        assert one.tree["question"] == one.text
+        assert one.tree["count"] == one.subquestions[-1]["count"] == len(one.answers)
+        assert one.tree["answers"] == one.subquestions[-1]["answers"] == one.answers[:20]
+
+
+def test_answers_with_an_item_in_the_graph_have_its_id(found: list[GeneratedQuestion]) -> None:
+    for one in found:
+        answer = ExpressionEvaluator(UNIVERSE).answer(one.expression)
+        items = answer.kind in ("person", "job", "hobby", "town", "region", "country")
+        assert all((each["entity"] is not None) == items for each in one.answers)
+
+
+def test_needs_are_sets_of_sources_of_which_none_holds_another(found: list[GeneratedQuestion]) -> None:
+    for one in found:
+        sets = [set(each) for each in one.needs]
+        assert sets
+        assert all(each and each <= set(SOURCES) for each in sets)
+        assert not any(less < more for less in sets for more in sets)
+    # A split in three leaves some that one source answers and some that need more.
+    assert {len(one.needs[0]) for one in found} >= {1, 2}
+
+
+def test_the_rows_are_read_as_questions(found: list[GeneratedQuestion], file: Path) -> None:
+    records = list(read_questions(file, "jsonl"))
+    for one, record in zip(found, records, strict=True):
+        assert (record.text, record.source_id, record.kind) == (one.text, one.id, one.kind)
+        assert record.gold_answers == one.answers
+        assert record.decomposition == one.triples["completed"]
+        assert record.details["sparql"] == one.sparql
+        assert record.details["needs"] == one.needs
+
+
+def test_imported_questions_stand_in_the_queue_with_their_gold(file: Path, tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    upgrade(database)
+    records = list(read_questions(file, "auto"))
+    with database.begin() as session:
+        project = projects.get_or_create_project(session, "Worlds", world="generated")
+        added = projects.add_questions(session, project.id, records)
+        again = projects.add_questions(session, project.id, records)
+    assert (added.added, again.already) == (len(records), len(records))
+    with database.read() as session:
+        kept = projects.list_questions(session, project.id, limit=len(records), after=0)
+    assert [one.text for one in kept] == [record.text for record in records]
+    assert [one.gold_answers for one in kept] == [record.gold_answers for record in records]
+    assert [one.details["needs"] for one in kept] == [record.details["needs"] for record in records]
+    database.close()

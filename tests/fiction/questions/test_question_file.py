@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from fiction.questions.question_file import QuestionFile, QuestionFilter, format_needs
+from worlds.importers.files import MalformedFile
+
+FIRST = {"id": "a", "text": "Who is the father of Øle?", "kind": "who", "template": "t1", "answers": [{"text": "Bo"}]}
+ROWS = [
+    FIRST | {"difficulty": 3, "hops": 1, "needs": [["graph"], ["text", "web"]], "sparql": "ASK {}"},
+    {"id": "b", "text": "How many ☃?", "kind": "how many", "answers": [], "difficulty": 9, "needs": [["text"]]},
+    {"text": "A question of little note"},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS[:2]) + "\n\n" + json.dumps(ROWS[2]))
+    return path
+
+
+def test_a_head_says_what_a_list_shows(file):
+    first, second, third = QuestionFile(file).heads
+    assert (first.id, first.kind, first.template, first.answers) == ("a", "who", "t1", 1)
+    assert (first.difficulty, first.hops, first.needs) == (3, 1, "graph or text + web")
+    assert (second.answers, second.hops, second.needs) == (0, None, "text")
+    assert (third.id, third.line, third.kind, third.difficulty) == ("4", 4, "", None)
+
+
+def test_the_whole_row_comes_back_from_its_place_in_the_file(file):
+    found = QuestionFile(file)
+    assert [found.row(head) for head in found.heads] == ROWS
+    assert found.head("b") is found.heads[1]
+    assert found.head("z") is None
+
+
+def test_questions_are_found_by_what_they_are_like(file):
+    found = QuestionFile(file)
+
+    def like(**wanted) -> list[str]:
+        return [head.id for head in found.like(QuestionFilter(**wanted))]
+
+    assert like() == ["a", "b", "4"]
+    assert like(text=" FATHER of øle") == ["a"]
+    assert like(text="B") == ["b"]
+    assert like(kind="how many") == ["b"]
+    assert like(needs="graph or text + web") == ["a"]
+    # A question of unknown difficulty is as difficult as one likes.
+    assert like(lowest=4) == ["b", "4"]
+    assert like(highest=3) == ["a", "4"]
+    assert like(lowest=3, highest=9, kind="who") == ["a"]
+    assert like(text="nowhere") == []
+
+
+@pytest.mark.parametrize("line", ["[1]", '{"text": 3}', "{", "�"])
+def test_a_line_that_is_no_question_is_told_with_its_place(tmp_path, line):
+    path = tmp_path / "questions.jsonl"
+    path.write_text(json.dumps(ROWS[0]) + "\n" + line + "\n")
+    with pytest.raises(MalformedFile, match=r"questions\.jsonl, line 2"):
+        QuestionFile(path)
+
+
+def test_needs_are_written_as_people_say_them():
+    assert format_needs([["graph"], ["text", "web"]]) == "graph or text + web"
+    assert format_needs(["graph", "text"]) == "graph or text"
+    assert format_needs("either") == "either"
+    assert format_needs(None) == ""

@@ -1,0 +1,100 @@
+"""Families as the graph tells them against those of the universe, and both against the arrays themselves."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fiction.family import GraphKinshipSource, UniverseKinshipSource, build_family, build_universe_family
+from fiction.generator.build import generate_world
+from fiction.generator.items import ItemCatalog
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import NONE, Universe
+from worlds.build import WorldContents, build_world
+from worlds.open import open_world
+from worlds.source import World
+
+OPTIONS = GenerationOptions(people=130, seed=11, per_template=1)
+
+
+@pytest.fixture(scope="module")
+def universe() -> Universe:
+    return make_universe(OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world whose graph tells everything."""
+    worlds = tmp_path_factory.mktemp("home") / "worlds"
+    generate_world(worlds, "kin", OPTIONS)
+    found = open_world(worlds, "kin")
+    yield found
+    found.graph.close()
+
+
+def test_the_graph_that_tells_everything_gives_the_true_family(world, universe):
+    items = ItemCatalog(universe)
+    for row in range(0, len(universe), 6):
+        person = items.person(row)
+        told, true = build_family(GraphKinshipSource(world.graph), person), build_universe_family(universe, person)
+        if true is None:
+            assert told is None
+            continue
+        assert told.people == true.people
+        assert told.siblings == true.siblings
+        for ours, theirs in ((told.parents, true.parents), (told.partners, true.partners)):
+            assert {one: set(others) for one, others in ours.items()} == {
+                one: set(others) for one, others in theirs.items()
+            }
+        assert told.children(person) == true.children(person)
+
+
+def test_everybody_in_three_generations_round_a_person_is_there_and_nobody_else(universe):
+    items = ItemCatalog(universe)
+    up = [[p for p in (int(universe.father[r]), int(universe.mother[r])) if p > NONE] for r in range(len(universe))]
+    down = [[c for c in range(len(universe)) if r in up[c]] for r in range(len(universe))]
+    married = [[int(universe.spouse[r])] if universe.spouse[r] > NONE else [] for r in range(len(universe))]
+    for row in range(len(universe)):
+        near = {row, *up[row], *married[row], *down[row]}
+        near |= {each for parent in up[row] for each in (*up[parent], *down[parent])}
+        near |= {each for child in down[row] for each in (*down[child], *married[child])}
+        found = build_universe_family(universe, items.person(row))
+        if len(near) == 1:
+            assert found is None
+        else:
+            assert set(found.people) == {items.person(one) for one in near}
+
+
+def test_brothers_and_sisters_and_children_stand_by_age(universe):
+    items = ItemCatalog(universe)
+    found = [one for row in range(len(universe)) if (one := build_universe_family(universe, items.person(row)))]
+    assert any(len(one.siblings) > 1 for one in found)
+    for one in found:
+        for group in (list(one.siblings), one.children(one.centre)):
+            assert group == sorted(group, key=lambda each: one.people[each].born)
+
+
+def test_what_is_no_person_has_no_family(world, universe):
+    items = ItemCatalog(universe)
+    assert build_universe_family(universe, items.town(0)) is None
+    assert build_universe_family(universe, "Q42") is None
+    assert build_universe_family(universe, "http://elsewhere.example/1") is None
+    assert build_family(GraphKinshipSource(world.graph), items.town(0)) is None
+    assert build_family(GraphKinshipSource(world.graph), 'no id > "') is None
+    with pytest.raises(KeyError):
+        UniverseKinshipSource(universe).parents([items.job(0)])
+
+
+def test_a_graph_without_dates_still_has_families(tmp_path: Path):
+
+    entity, direct = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+    (tmp_path / "g.nt").write_text(
+        f"<{entity}Q1> <{direct}P40> <{entity}Q2> .\n<{entity}Q2> <{direct}P3373> <{entity}Q3> .\n"
+    )
+    build_world(tmp_path / "worlds", "bare", WorldContents(graph=tmp_path / "g.nt"))
+    world = open_world(tmp_path / "worlds", "bare")
+    found = build_family(GraphKinshipSource(world.graph), "Q2")
+    world.graph.close()
+    assert (found.parents, found.siblings) == ({"Q2": ("Q1",)}, ("Q3",))
+    assert {one.born for one in found.people.values()} == {""}

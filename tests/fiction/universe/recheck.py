@@ -1,0 +1,106 @@
+"""The constraints once more, one by one with calendar dates in plain Python: what `violations` is compared with."""
+
+from collections import Counter, defaultdict
+from datetime import date
+from itertools import pairwise
+
+from fiction.universe.universe import Universe
+
+KINDS = (
+    "one parent",
+    "is a woman",
+    "is a man",
+    "no couple",
+    "married to nobody else",
+    "another or none",
+    "at the birth of",
+    "days apart",
+    "had a wedding and has no partner",
+    "on two days",
+    "younger than 16 at the wedding",
+    "was dead at the wedding",
+    "was dead for",
+    "is after",
+    "died before",
+    "lower row first",
+    "is there twice",
+    "have the title",
+)
+"""What each sentence has, and no sentence of another kind."""
+
+
+def kinds(sentences: list[str]) -> Counter[str]:
+    """How often each kind of constraint is said to be broken."""
+    found: Counter[str] = Counter()
+    for sentence in sentences:
+        (kind,) = [kind for kind in KINDS if kind in sentence]
+        found[kind] += 1
+    return found
+
+
+def broken(universe: Universe) -> Counter[str]:
+    """How often each kind of constraint is broken."""
+    found: Counter[str] = Counter()
+    for row in range(len(universe)):
+        _person(universe, row, found)
+    found["days apart"] = len(_too_close(universe))
+    found["have the title"] = len(universe) - len(set(universe.titles))
+    pairs = universe.friends.pairs.tolist()
+    for place, (one, other) in enumerate(pairs):
+        found["lower row first"] += one >= other
+        found["is there twice"] += [one, other] in pairs[:place]
+    return +found
+
+
+def _person(universe: Universe, row: int, found: Counter[str]) -> None:
+    father, mother, spouse = (int(getattr(universe, fact)[row]) for fact in ("father", "mother", "spouse"))
+    birth, death, wedding = (_day(universe, fact, row) for fact in ("birth", "death", "wedding"))
+    found["one parent"] += (father == -1) != (mother == -1)
+    found["is a woman"] += father >= 0 and bool(universe.female[father])
+    found["is a man"] += mother >= 0 and not universe.female[mother]
+    found["no couple"] += father >= 0 and mother >= 0 and universe.spouse[father] != mother
+    for parent in (father, mother):
+        if parent >= 0:
+            found["at the birth of"] += not _may_have_a_child(_day(universe, "birth", parent), birth)
+            died = _day(universe, "death", parent)
+            found["was dead for"] += died is not None and (birth - died).days > (270 if parent == father else 0)
+    found["married to nobody else"] += spouse == row
+    found["another or none"] += spouse >= 0 and universe.spouse[spouse] != row
+    found["had a wedding and has no partner"] += wedding is not None and spouse == -1
+    if spouse > row:
+        found["on two days"] += wedding != _day(universe, "wedding", spouse)
+    if wedding is not None:
+        found["younger than 16 at the wedding"] += wedding < _birthday(birth, 16)
+        found["was dead at the wedding"] += death is not None and wedding > death
+    today = date.fromordinal(universe.today)
+    found["is after"] += sum(day is not None and day > today for day in (birth, death, wedding))
+    found["died before"] += death is not None and death < birth
+
+
+def _too_close(universe: Universe) -> set[tuple[int, int]]:
+    """Siblings of whom one is born after the other, with nobody between, too early."""
+    families: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for row in range(len(universe)):
+        for kind, parent in (("father", int(universe.father[row])), ("mother", int(universe.mother[row]))):
+            if parent >= 0:
+                families[kind, parent].append((int(universe.birth[row]), row))
+    neighbours = [pair for siblings in families.values() for pair in pairwise(sorted(siblings))]
+    return {(one, other) for (born, one), (later, other) in neighbours if 0 < later - born < 270}
+
+
+def _day(universe: Universe, fact: str, row: int) -> date | None:
+    value = int(getattr(universe, fact)[row])
+    return None if value == -1 else date.fromordinal(value)
+
+
+def _birthday(birth: date, years: int) -> date:
+    year = birth.year + years
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if (birth.month, birth.day) == (2, 29) and not leap:
+        return date(year, 3, 1)
+    return birth.replace(year=year)
+
+
+def _may_have_a_child(parent: date, child: date) -> bool:
+    # Who is born on a leap day has the sixtieth birthday in a leap year.
+    return _birthday(parent, 16) <= child <= _birthday(parent, 60)

@@ -1,0 +1,140 @@
+"""The relations against definitions from person to person, written down from what the words mean."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fiction.universe.build import make_universe
+from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import BASIC_RELATIONS, PARTNER, RELATIONS, find_related, get_relation, sort_unique
+
+MADE = make_universe(GenerationOptions(people=300, seed=13, generations=6))
+Step = Callable[[int], set[int]]
+FATHER, MOTHER, SPOUSE = MADE.father.tolist(), MADE.mother.tolist(), MADE.spouse.tolist()
+CHILDREN = {row: {child for child in range(300) if row in (FATHER[child], MOTHER[child])} for row in range(300)}
+FRIENDS = {
+    row: {other for pair in MADE.friends.pairs.tolist() if row in pair for other in pair} - {row} for row in range(300)
+}
+
+
+def parent(row: int) -> set[int]:
+    return {FATHER[row], MOTHER[row]} - {-1}
+
+
+def child(row: int) -> set[int]:
+    return CHILDREN[row]
+
+
+def sibling(row: int) -> set[int]:
+    return {other for known in parent(row) for other in CHILDREN[known]} - {row}
+
+
+def partner(row: int) -> set[int]:
+    return {SPOUSE[row]} - {-1}
+
+
+def of(*steps: Step) -> Step:
+    """`of(a, b)` of somebody is everybody who is an `a` of a `b`."""
+
+    def found(row: int) -> set[int]:
+        people = {row}
+        for step in reversed(steps):
+            people = {other for each in people for other in step(each)}
+        return people
+
+    return found
+
+
+def women(step: Step) -> Step:
+    return lambda row: {other for other in step(row) if MADE.female[other]}
+
+
+def men(step: Step) -> Step:
+    return lambda row: {other for other in step(row) if not MADE.female[other]}
+
+
+PLAIN: dict[str, Step] = {
+    "parent": parent,
+    "child": child,
+    "sibling": sibling,
+    "friend": FRIENDS.__getitem__,
+    "grandparent": of(parent, parent),
+    "grandchild": of(child, child),
+    "great_grandparent": of(parent, parent, parent),
+    "great_grandchild": of(child, child, child),
+    "cousin": of(child, sibling, parent),
+}
+BY_GENDER: dict[tuple[str, str], Step] = {
+    ("mother", "father"): parent,
+    ("daughter", "son"): child,
+    ("sister", "brother"): sibling,
+    ("wife", "husband"): partner,
+    ("aunt", "uncle"): of(sibling, parent),
+    ("niece", "nephew"): of(child, sibling),
+    ("grandmother", "grandfather"): of(parent, parent),
+    ("granddaughter", "grandson"): of(child, child),
+    ("mother_in_law", "father_in_law"): of(parent, partner),
+    ("sister_in_law", "brother_in_law"): of(sibling, partner),
+    ("daughter_in_law", "son_in_law"): of(partner, child),
+    ("great_aunt", "great_uncle"): of(sibling, parent, parent),
+    ("great_grandmother", "great_grandfather"): of(parent, parent, parent),
+    ("great_granddaughter", "great_grandson"): of(child, child, child),
+    ("female_cousin", "male_cousin"): of(child, sibling, parent),
+    ("female_first_cousin_once_removed", "male_first_cousin_once_removed"): of(child, child, sibling, parent),
+    ("second_aunt", "second_uncle"): of(sibling, parent, parent, parent),
+    ("female_second_cousin", "male_second_cousin"): of(child, child, sibling, parent, parent),
+}
+MEANT = PLAIN | {
+    name: narrowed(step)
+    for names, step in BY_GENDER.items()
+    for name, narrowed in zip(names, (women, men), strict=True)
+}
+
+
+def test_the_45_relations_are_those_that_have_a_meaning_here():
+    assert set(RELATIONS) == set(MEANT)
+    assert len(RELATIONS) == 45
+    assert len(BASIC_RELATIONS) == 12
+
+
+@pytest.mark.parametrize("name", sorted(MEANT))
+def test_a_relation_leads_to_whom_its_word_means(name):
+    found = {
+        row: set(find_related(MADE, get_relation(name), np.array([row], np.int32)).tolist()) for row in range(len(MADE))
+    }
+    assert found == {row: MEANT[name](row) for row in range(len(MADE))}
+    assert any(found.values())
+
+
+@pytest.mark.parametrize("name", sorted(MEANT))
+def test_of_many_people_it_leads_to_those_of_each(name):
+    for people in (np.arange(0, 300, 7, dtype=np.int32), np.zeros(0, np.int32)):
+        found = find_related(MADE, get_relation(name), people).tolist()
+        assert found == sorted({other for row in people.tolist() for other in MEANT[name](row)})
+
+
+def test_a_partner_is_either_wife_or_husband():
+    for row in range(len(MADE)):
+        assert set(find_related(MADE, PARTNER, np.array([row], np.int32)).tolist()) == partner(row)
+    assert get_relation("spouse") is PARTNER
+    with pytest.raises(KeyError):
+        get_relation("neighbour")
+
+
+def test_distinct_values_are_ascending():
+    assert sort_unique(np.array([3, 1, 3, 2, 1], np.int32)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "many"),
+    [
+        ("wife", "wife", "wives"),
+        ("great_grandchild", "great-grandchild", "great-grandchildren"),
+        ("sister_in_law", "sister-in-law", "sisters-in-law"),
+        ("female_second_cousin", "female second cousin", "female second cousins"),
+        ("male_first_cousin_once_removed", "male first cousin once removed", "male first cousins once removed"),
+    ],
+)
+def test_relations_are_worded_for_one_and_for_several(name, words, many):
+    assert (get_relation(name).words, get_relation(name).many) == (words, many)

@@ -1,0 +1,268 @@
+"""Whatever is planted in a generated world is noticed by the check that it is for."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyoxigraph as ox
+import pytest
+
+from fiction.generator.article_store import FACT_SOURCES_FILE, UNIVERSE_FILE
+from fiction.generator.build import PAGES_FILE, generate_world
+from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
+from fiction.universe.options import GenerationOptions
+from fiction.universe.universe import GRAPH, FactSources, Universe
+from fiction.verification.answers import check_answers
+from fiction.verification.check import VerificationCheck
+from fiction.verification.generated import (
+    check_articles,
+    check_constraints,
+    check_gold,
+    check_graph,
+    check_pages,
+    check_queries,
+    check_split,
+    read_options,
+)
+from fiction.verification.verify import verify_world
+from tests.fiction.verification.planted import change_article, change_graph, change_rows, titles
+from worlds.embedded.web import EmbeddedWeb, WebWriter
+from worlds.folder import WEB_FOLDER, WorldError
+from worlds.open import read_world_metadata
+from worlds.source import Article, SourceUnavailable
+
+OPTIONS = GenerationOptions(people=90, seed=3, collisions=0.1, split="text=50,graph=35,web=15", depth=5, per_template=1)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of worlds with a world in which every source tells a share."""
+    worlds = tmp_path_factory.mktemp("home") / "worlds"
+    generate_world(worlds, "kin", OPTIONS)
+    return worlds
+
+
+@pytest.fixture
+def kin(made: Path, tmp_path: Path) -> Path:
+    """The folder of a copy of that world, to be changed."""
+    return Path(shutil.copytree(made, tmp_path / "worlds")) / "kin"
+
+
+def facts(folder: Path) -> tuple[Universe, FactSources]:
+    return Universe.load(folder / UNIVERSE_FILE), FactSources.load(folder / FACT_SOURCES_FILE)
+
+
+def first(check: VerificationCheck) -> str:
+    return str(check.first[0])
+
+
+@pytest.mark.parametrize("split", ["everywhere", "graph=100", "text=60,graph=40"])
+def test_a_generated_world_is_what_its_universe_says(tmp_path: Path, split: str):
+    options = replace(OPTIONS, people=60, split=split, split_by="entity", plain=True, each=True)
+    about = generate_world(tmp_path, "kin", options)
+    assert read_options(about) == options
+    said: list[str] = []
+    found = verify_world(tmp_path, "kin", said.append)
+    assert found.first == []
+    checked = {check.name: check.checked for check in found.checks}
+    assert (checked["answers"], checked["people"]) == (about["questions"], 60)
+    assert checked["triples"] == about["triples"]
+    assert (checked["answers of queries"] == about["questions"]) == (split != "text=60,graph=40")
+    assert len(said) == len(found.checks) == 8
+
+
+def test_a_world_of_shares_is_what_its_universe_says(made: Path):
+    assert verify_world(made, "kin", print).different == 0
+
+
+def of(kind: str, change: Callable[[dict[str, Any]], object]) -> Callable[[list[dict[str, Any]]], None]:
+    """The change of the first question of that kind."""
+
+    def changed(rows: list[dict[str, Any]]) -> None:
+        change(next(row for row in rows if row["kind"] == kind))
+
+    return changed
+
+
+WRONG = {"text": "Nobody Atall", "entity": "Q1000099999"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        of("who", lambda row: row["answers"].append(WRONG)),
+        of("no answer", lambda row: row["answers"].append(WRONG)),
+        of("superlative", lambda row: row["answers"].pop()),
+        of("what", lambda row: row["answers"][0].update(entity="Q5")),
+        of(
+            "implicit", lambda row: row["answers"][0].update(text={"yes": "no", "no": "yes"}[row["answers"][0]["text"]])
+        ),
+        of("comparison", lambda row: row.update(answers=None)),
+        of("count", lambda row: row.pop("expression")),
+    ],
+)
+def test_a_wrong_answer_is_noticed(kin: Path, change: Callable[[list[dict[str, Any]]], None]):
+    change_rows(kin / QUESTIONS_FILE, change)
+    check = check_answers(read_question_rows(kin), Universe.load(kin / UNIVERSE_FILE))
+    assert check.different == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("who", "text", "Who is it?"),
+        ("filter", "needs", [["web"]]),
+        ("composition", "difficulty", 99),
+        ("implicit", "hops", 0),
+        ("comparison", "structure", "chain"),
+        ("count", "tree", {}),
+        ("conjunction", "triples", {}),
+        ("comparative", "subquestions", []),
+        ("no answer", "sparql", "ASK { }"),
+        ("what", "id", "q-999999"),
+        ("superlative", "template", "Who is the oldest?"),
+    ],
+)
+def test_wrong_gold_is_noticed(kin: Path, kind: str, name: str, value: Any):
+    change_rows(kin / QUESTIONS_FILE, of(kind, lambda row: row.update({name: value})))
+    universe, told = facts(kin)
+    check = check_gold(read_question_rows(kin), universe, told, OPTIONS)
+    assert (check.different, first(check).split(" of ")[0]) == (1, name)
+
+
+def test_a_query_that_gives_something_else_is_noticed(kin: Path):
+    def change(rows: list[dict[str, Any]]) -> None:
+        graph = [row for row in rows if row["answers"]]
+        for row in graph[:5]:
+            row["needs"] = [["graph"]]
+        graph[0]["sparql"] = "SELECT ?x { VALUES ?x { wd:Q5 } }"
+        graph[1]["sparql"] = "SELECT ?x {"
+        graph[2]["sparql"] = "DELETE WHERE { ?s ?p ?o }"
+        graph[3]["sparql"] = "SELECT ?x { ?x wdt:P31 wd:Q5 MINUS { ?x wdt:P31 wd:Q5 } }"
+        graph[4]["answers"] = [WRONG]
+
+    change_rows(kin / QUESTIONS_FILE, change)
+    universe, told = facts(kin)
+    check = check_queries(kin, read_question_rows(kin), universe.told_by(told, GRAPH))
+    assert (check.different, check.undecided) == (5, 0)
+
+
+def test_a_changed_article_is_noticed(kin: Path):
+    universe, told = facts(kin)
+    title = universe.titles[3]
+    changes: list[tuple[Callable[[Article], Article | None], str]] = [
+        (
+            lambda article: replace(article, sentences=(*article.sentences, "He flew.")),
+            "stated He flew., derived nothing",
+        ),
+        (lambda article: replace(article, sentences=article.sentences[:-2]), "stated nothing, derived "),
+        (lambda article: replace(article, entity="Q5"), "entity='Q5'"),
+        (lambda article: replace(article, sections=(("Deeds", 0),)), "'Deeds'"),
+        (lambda _: None, "stated nothing, derived "),
+    ]
+    whole = titles(kin)
+    assert title in whole
+    for change, said in changes:
+        shutil.rmtree(kin / "kept", ignore_errors=True)
+        shutil.copytree(kin / "text", kin / "kept")
+        change_article(kin, title, change)
+        check = check_articles(kin, universe, told, OPTIONS)
+        assert {difference.what for difference in check.first} <= {title, "number of articles"}
+        assert said in first(check)
+        shutil.rmtree(kin / "text")
+        (kin / "kept").rename(kin / "text")
+    assert check_articles(kin, universe, told, OPTIONS).different == 0
+
+
+def test_a_changed_page_or_mark_is_noticed(kin: Path):
+    universe, told = facts(kin)
+    change_rows(kin / PAGES_FILE, lambda rows: next(row for row in rows if row["marks"])["marks"].pop())
+    assert check_pages(kin, universe, told, OPTIONS).different == 2
+    rows = [json.loads(line) for line in (kin / PAGES_FILE).read_text(encoding="utf-8").splitlines()]
+    web = EmbeddedWeb(kin / WEB_FOLDER)
+    pages = [web.fetch(row["address"]) for row in rows]
+    said = []
+    for written in (
+        [*pages[1:-1], replace(pages[-1], sentences=("Nothing happened.",))],
+        [*pages, replace(pages[0], address="https://other.example/")],
+    ):
+        shutil.rmtree(kin / WEB_FOLDER)
+        writer = WebWriter(kin / WEB_FOLDER)
+        for page in written:
+            writer.add(page)
+        writer.close()
+        said.append("\n".join(map(str, check_pages(kin, universe, told, OPTIONS).first)))
+    assert f"{pages[0].address}: stated nothing, derived " in said[0]
+    assert "stated Nothing happened., derived nothing" in said[0]
+    assert f"number of pages: stated {len(pages) + 1}, derived {len(pages)}" in said[1]
+
+
+def test_a_changed_triple_is_noticed(kin: Path):
+    universe, told = facts(kin)
+    by_graph = universe.told_by(told, GRAPH)
+
+    def change(store: ox.Store) -> None:
+        store.remove(next(store.quads_for_pattern(None, ox.NamedNode("http://www.wikidata.org/prop/direct/P21"), None)))
+
+    change_graph(kin, change)
+    check = check_graph(kin, by_graph)
+    assert (check.different, "derived <http://www.wikidata.org/entity/Q1" in first(check)) == (1, True)
+
+
+def test_a_changed_universe_is_noticed(kin: Path):
+    universe, told = facts(kin)
+    birth = universe.birth.copy()
+    child = int(np.flatnonzero(universe.mother >= 0)[0])
+    birth[child] = birth[universe.mother[child]] + 1
+    broken = replace(universe, birth=birth)
+    assert check_constraints(broken, OPTIONS).different
+    assert check_constraints(universe, OPTIONS).different == 0
+    # A universe that keeps to all constraints and that the sources do not tell.
+    other = replace(universe, hobby=np.roll(universe.hobby, 1))
+    assert check_constraints(other, OPTIONS).different == 0
+    assert check_articles(kin, other, told, OPTIONS).different
+    assert check_graph(kin, other.told_by(told, GRAPH)).different
+
+
+def test_a_changed_split_is_noticed(kin: Path):
+    universe, told = facts(kin)
+    masks = {**told.masks, "job": told.masks["job"].copy()}
+    masks["job"][5] ^= 7
+    assert first(check_split(universe, replace(told, masks=masks), OPTIONS)).startswith("sources of job 5: stated ")
+    with pytest.raises(WorldError, match="The split of friend is another universe's"):
+        check_split(universe, replace(told, friends=told.friends[1:]), OPTIONS)
+
+
+@pytest.mark.parametrize("name", [UNIVERSE_FILE, FACT_SOURCES_FILE, QUESTIONS_FILE])
+def test_a_damaged_file_is_told_in_one_sentence(kin: Path, name: str):
+    whole = (kin / name).read_bytes()
+    (kin / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(WorldError, match=name):
+        verify_world(kin.parent, "kin", print)
+    (kin / name).unlink()
+    with pytest.raises(WorldError, match="universe" if name == UNIVERSE_FILE else name):
+        verify_world(kin.parent, "kin", print)
+
+
+def test_options_that_are_not_told_are_named(made: Path):
+    about = read_world_metadata(made, "kin")
+    del about["branching"]
+    with pytest.raises(WorldError, match="does not tell branching"):
+        read_options(about)
+
+
+@pytest.mark.parametrize(
+    "part", ["text", "web", "graph", "names", "relations.json", "pages.jsonl", "graph/CURRENT", "text/meta.json"]
+)
+def test_a_missing_part_is_told_in_one_sentence(kin: Path, part: str):
+    path = kin / part
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    with pytest.raises((WorldError, SourceUnavailable), match=part.partition("/")[0]):
+        verify_world(kin.parent, "kin", print)

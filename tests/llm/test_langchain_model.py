@@ -1,0 +1,316 @@
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
+
+from llm.client import ChatClient, build_chat_client
+from llm.errors import (
+    ChatAuthenticationError,
+    ChatBadRequest,
+    ChatEmptyReply,
+    ChatError,
+    ChatInterrupted,
+    ChatModelNotFound,
+    ChatRateLimited,
+    ChatServerError,
+    ChatTimeout,
+    ChatUnavailable,
+    ChatUnreachable,
+    ModelEndpoint,
+)
+from llm.langchain_model import LangChainModel
+from llm.types import Message, ModelProfile, ModelToolCall
+from llm.usage import TokenPrice, Usage
+from tests.servers.model import Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
+from tools.registry import BUILT_IN_TOOLS
+
+KEY = "sk-planted-5f3a9c"
+ASKED = [Message("system", "Be brief."), Message("user", "Which city?")]
+
+
+def test_words_and_what_they_cost():
+    with ModelServer([Says("Paris.", usage=(1000, 10))]) as server:
+        reply = server.chat(price=TokenPrice(2.0, 8.0)).ask(ASKED)
+    assert (reply.text, reply.calls, reply.stopped) == ("Paris.", (), "stop")
+    assert (reply.usage.model, reply.usage.calls) == ("scripted", 1)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1000, 10)
+    assert reply.usage.cost == pytest.approx(0.00208)
+    body = server.requests[0].body
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Which city?"},
+    ]
+    assert (body["model"], body["temperature"], body["stream"]) == ("scripted", 0, False)
+
+
+def test_words_come_as_they_are_said_and_their_tokens_are_counted():
+    pieces: list[str] = []
+    with ModelServer([Says("The capital of France is Paris.", usage=(20, 9))]) as server:
+        reply = server.chat().ask(ASKED, on_text=pieces.append)
+    assert "".join(pieces) == reply.text == "The capital of France is Paris."
+    assert len(pieces) > 3
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost) == (20, 9, None)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_server_that_tells_no_usage_leaves_it_unknown(streamed: bool):  # noqa: FBT001 - a case
+    with ModelServer([Says("Paris.", usage=None), Says("Lyon.")]) as server:
+        chat = server.chat(price=TokenPrice(1, 1))
+        used = chat.ask(ASKED, on_text=str.strip if streamed else None).usage
+        assert (used.input_tokens, used.output_tokens, used.cost) == (None, None, None)
+        chat.ask(ASKED)
+    assert (chat.used.calls, chat.used.input_tokens, chat.used.cost) == (2, None, None)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_calls_of_tools_go_there_and_back(streamed: bool):  # noqa: FBT001 - a case
+    wanted = {"title": "Paris", "question": "Who?"}
+    script = [Says("I look.", calls=[("read", wanted), ("read", {}), ("runQuery", '{"sparql": "SEL')]), Says("Ada.")]
+    with ModelServer(script) as server:
+        chat = server.chat()
+        reply = chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=str.strip if streamed else None)
+        assert reply.text == "I look."
+        assert [call.name for call in reply.calls] == ["read", "read", "runQuery"]
+        assert [call.arguments for call in reply.calls] == [wanted, {}, '{"sparql": "SEL']
+        results = [Message("tool", f"found {n}", answers=call.id) for n, call in enumerate(reply.calls)]
+        assert chat.ask([*ASKED, Message("assistant", reply.text, reply.calls), *results]).text == "Ada."
+    assert server.requests[0].body["tools"][0]["function"]["parameters"] == BUILT_IN_TOOLS["read"].schema
+    said, *found = server.requests[1].body["messages"][2:]
+    assert [call["function"]["arguments"] for call in said["tool_calls"]][1:] == ["{}", '{"sparql": "SEL']
+    assert [(one["role"], one["content"], one["tool_call_id"]) for one in found] == [
+        ("tool", f"found {n}", call.id) for n, call in enumerate(reply.calls)
+    ]
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+@pytest.mark.parametrize("piece", [1, 5, 1000])
+def test_the_text_ends_before_a_stop_sequence_whether_the_server_knows_it_or_not(
+    deaf: bool,  # noqa: FBT001 - a case
+    piece: int,
+):
+    text = "Thought: I look.\nAction: read[x]\nObservation: I made this up.\nThought: so"
+    pieces: list[str] = []
+    with ModelServer([Says(text, deaf=deaf, piece=piece)] * 2) as server:
+        chat = server.chat()
+        expected = "Thought: I look.\nAction: read[x]"
+        assert chat.ask(ASKED, stop=["\nObservation:", "\nQuestion:"]).text == expected
+        reply = chat.ask(ASKED, stop=["\nObservation:", "\nQuestion:"], on_text=pieces.append)
+    assert "".join(pieces) == reply.text == expected
+    assert server.requests[0].body["stop"] == ["\nObservation:", "\nQuestion:"]
+
+
+def test_what_nobody_told_to_stop_is_handed_over_to_its_last_letter():
+    pieces: list[str] = []
+    with ModelServer([Says("It ends in \nObser", piece=3)]) as server:
+        server.chat().ask(ASKED, stop=["\nObservation:"], on_text=pieces.append)
+    assert "".join(pieces) == "It ends in \nObser"
+
+
+FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how often it is asked
+    (Fails(403, "no"), ChatAuthenticationError, "refuses the key (403)", 1),
+    (Fails(400, "context of 4096 tokens exceeded"), ChatBadRequest, 'request (400): "context of 4096 tokens', 1),
+    (Fails(400, "'temperature' must be 1"), ChatBadRequest, "; set SHOWHOW_MODEL_TEMPERATURE=default.", 1),
+    (Fails(404, "no such model"), ChatModelNotFound, "has no model scripted (404); check SHOWHOW_MODEL", 1),
+    (Fails(429, "slow down", {"Retry-After": "0"}), ChatRateLimited, 'no more requests just now (429): "slow down"', 4),
+    (Fails(429, "no money", code="insufficient_quota"), ChatRateLimited, '"no money"', 1),
+    (Fails(429, "slow down", {"Retry-After": "900"}), ChatRateLimited, "takes no more requests for another 900 s", 1),
+    (Fails(500, "oops", {"Retry-After": "0"}), ChatServerError, 'failed (500): "oops"', 4),
+    (Fails(503, "", {"Retry-After": "0"}), ChatServerError, "failed (503); try again", 4),
+    (Sends(b"<html>Sign in</html>"), ChatServerError, "answered with text/html instead of a reply", 4),
+    (Sends(b'{"choices": ', "application/json"), ChatServerError, "is no reply of a model", 4),
+    (Sends(b'{"choices": null}', "application/json"), ChatServerError, "is no reply of a model", 4),
+    (Sends(b"[]", "application/json"), ChatServerError, "is no reply of a model", 4),
+    (Fails(307, "", {"Location": "http://127.0.0.1:9/"}), ChatServerError, "sends requests elsewhere (307)", 4),
+    (Cut(), ChatInterrupted, "broke off", 4),
+    (Says(""), ChatEmptyReply, "empty message", 1),
+    (Says("", reason="length"), ChatEmptyReply, "used up its tokens", 1),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: f"{case[1].__name__}: {case[2]}")
+def test_each_failure_is_one_sentence_and_what_may_pass_is_tried_again(
+    case: tuple[Reply, type[ChatError], str, int],
+    streamed: bool,  # noqa: FBT001 - a case
+    quick_patience: None,
+):
+    reply, kind, words, requests = case
+    with ModelServer(lambda _: reply) as server:
+        chat = server.chat(key=KEY)
+        with pytest.raises(kind) as failed:
+            chat.ask(ASKED, on_text=str.strip if streamed else None)
+    assert words in str(failed.value)
+    # A cut stream has said words already, so that repeating it would say them twice.
+    assert len(server.requests) == (1 if streamed and isinstance(reply, Cut) else requests)
+    assert "\n" not in str(failed.value)
+    assert KEY not in _all_that_is_told(failed.value)
+    assert chat.used.calls == 1
+    assert failed.value.usage == chat.used
+
+
+def _all_that_is_told(error: BaseException) -> str:
+    told = ""
+    seen: BaseException | None = error
+    while seen is not None:
+        told += repr(seen) + repr(vars(seen))
+        seen = seen.__cause__ or seen.__context__
+    return told
+
+
+@pytest.fixture
+def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits of no account between attempts."""
+    monkeypatch.setattr("tools.chat._FIRST_WAIT", 0.001)
+
+
+def test_a_wrong_key_is_told_without_the_key_even_where_the_server_repeats_it():
+    with ModelServer([Says("Hi")] * 2, key="the-right-one") as server:
+        with pytest.raises(ChatAuthenticationError, match="refuses the key") as failed:
+            server.chat(key=KEY).ask(ASKED)
+        assert KEY not in _all_that_is_told(failed.value)
+        assert server.chat(key="the-right-one").ask(ASKED).text == "Hi"
+
+
+def test_a_server_that_repeats_headers_in_any_error_gives_no_key_away():
+    with ModelServer(lambda asked: Fails(400, f"bad header {asked.headers['authorization']}")) as server:
+        with pytest.raises(ChatBadRequest, match="bad header Bearer") as failed:
+            server.chat(key=KEY).ask(ASKED)
+        assert KEY not in _all_that_is_told(failed.value)
+    assert KEY not in repr(ModelProfile("scripted", server.url, KEY))
+
+
+def test_a_local_server_is_asked_without_a_key():
+    with ModelServer([Says("Hi")]) as server:
+        assert server.chat("llama3:8b").ask(ASKED).text == "Hi"
+    assert server.requests[0].body["model"] == "llama3:8b"
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+def test_a_busy_server_is_asked_again_when_it_says():
+    with ModelServer([Fails(429, headers={"Retry-After": "1"}), Says("Now.")]) as server:
+        reply = server.chat().ask(ASKED)
+    assert reply.text == "Now."
+    assert reply.usage.calls == 1
+    assert reply.usage.seconds >= 1
+
+
+@pytest.mark.parametrize("reply", [Hangs(), Trickles(), Says("slow", latency=30), Says("a" * 999, piece=1, pause=0.1)])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_nobody_waits_longer_than_allowed(reply: Reply, streamed: bool):  # noqa: FBT001 - a case
+    if isinstance(reply, Says) and reply.piece == 1 and not streamed:
+        reply = Trickles(0.2)
+    with ModelServer(lambda _: reply) as server:
+        chat = server.chat()
+        chat_started = time.monotonic()
+        with pytest.raises(ChatTimeout, match="did not finish its reply in time") as failed:
+            chat.ask(ASKED, seconds=0.6, on_text=str.strip if streamed else None)
+        assert time.monotonic() - chat_started < 10
+    assert failed.value.usage is not None
+    assert failed.value.usage.input_tokens is None
+
+
+def test_nobody_at_the_address(quick_patience: None):
+    server = ModelServer([])
+    url = server.url
+    server.close()
+    with pytest.raises(ChatUnreachable, match=r"127\.0\.0\.1:\d+ does not answer; check that it runs") as failed:
+        build_chat_client(ModelProfile("scripted", url, KEY)).ask(ASKED)
+    assert failed.value.usage is not None
+    assert failed.value.usage.input_tokens == 0
+
+
+def test_an_answer_without_end_is_given_up():
+    endless = Sends(b" " * 17_000_000, "application/json")
+    with ModelServer(lambda _: endless) as server, pytest.raises(ChatServerError, match="more than 16 MB"):
+        server.chat().ask(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("anthropic:claude-9", "pip install langchain-anthropic"),
+        ("nosuch", "names no model that can be set up"),
+        ("openai:gpt-9", "needs a key: set OPENAI_API_KEY"),
+    ],
+)
+def test_a_model_that_cannot_be_set_up_says_what_to_do(name: str, words: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    chat = build_chat_client(ModelProfile(name))
+    with pytest.raises(ChatUnavailable, match=words):
+        chat.ask(ASKED)
+    assert chat.used == Usage()
+
+
+def test_a_key_in_the_environment_is_in_no_error(monkeypatch: pytest.MonkeyPatch, quick_patience: None):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ModelServer([Fails(401, f"Incorrect API key provided: {KEY}."), Fails(400, f"{KEY}?")]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        chat = build_chat_client(ModelProfile("openai:scripted"))
+        for _ in range(2):
+            with pytest.raises(ChatError) as failed:
+                chat.ask(ASKED)
+            assert KEY not in _all_that_is_told(failed.value)
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_whoever_stops_listening_stops_the_reply():
+    class Enough(Exception):
+        pass
+
+    def listen(words: str) -> None:
+        raise Enough(words)
+
+    with ModelServer([Says("word " * 200, pause=0.05)]) as server, pytest.raises(Enough):
+        server.chat().ask(ASKED, on_text=listen)
+
+
+def test_many_ask_at_once_and_each_gets_its_own_reply():
+    def echo(request: Request) -> Reply:
+        return Says(request.prompt, latency=0.2, usage=(1, 2))
+
+    with ModelServer(echo) as server:
+        chat = server.chat()
+        chat.ask([Message("user", "warm")])
+        started = time.monotonic()
+        with ThreadPoolExecutor(32) as pool:
+            replies = list(pool.map(lambda n: chat.ask([Message("user", f"I am {n}.")]).text, range(64)))
+        took = time.monotonic() - started
+    assert replies == [f"I am {n}." for n in range(64)]
+    assert took < 64 * 0.2 / 4
+    assert (chat.used.calls, chat.used.input_tokens, chat.used.output_tokens) == (65, 65, 130)
+
+
+def test_a_meter_counts_its_own_calls_only():
+    with ModelServer([Says("a"), Says("b")]) as server:
+        chat = server.chat()
+        one, other = chat.metered(), chat.metered()
+        one.ask(ASKED)
+        assert (one.used.calls, other.used.calls, chat.used.calls) == (1, 0, 0)
+        other.ask(ASKED)
+        assert (one.used.input_tokens, other.used.calls) == (100, 1)
+
+
+def test_the_model_loads_once_however_many_ask_first():
+    with ModelServer(lambda _: Says("hi", latency=0.1)) as server:
+        chat = server.chat()
+        threads = [threading.Thread(target=lambda: chat.metered().ask(ASKED)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(server.requests) == 8
+
+
+def test_a_model_of_any_provider_is_asked_through_langchain():
+    said = AIMessage("Paris.\nObservation: no", tool_calls=[{"name": "read", "args": {"title": "Paris"}, "id": "7"}])
+    model = LangChainModel(FakeMessagesListChatModel(responses=[said]), ModelEndpoint("fake", "fake"), told_ends=False)
+    chat = ChatClient("fake", lambda: model, price=TokenPrice(1.0, 1.0))
+    reply = chat.ask(ASKED, stop=["\nObservation:"])
+    assert reply.text == "Paris."
+    assert reply.calls == (ModelToolCall("7", "read", {"title": "Paris"}),)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost) == (None, None, None)
+    with pytest.raises(ChatError, match="no reply of a model"):
+        chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]])  # this one cannot be given tools

@@ -1,0 +1,36 @@
+"""Requests go out as LangChain makes them, whichever way they take through OpenAI's client."""
+
+from typing import Any
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from llm.langchain_model import PassthroughCompletions, _to_langchain_message
+from llm.types import Message, ModelToolCall
+from tests.servers.model import ModelServer, Says
+from tools.registry import BUILT_IN_TOOLS
+
+MESSAGES = [
+    Message("system", "You help."),
+    Message("user", "Who?"),
+    Message("assistant", "I look.", (ModelToolCall("call_1", "wikisearch", {"query": "Ada"}),)),
+    Message("tool", "1. Ada", (), "call_1"),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_the_body_is_the_same_with_and_without_the_walk(*, stream: bool) -> None:
+    def bodies(*, plain: bool) -> list[dict[str, Any]]:
+        with ModelServer([Says("Ada."), Says("Ada.")]) as server:
+            model = ChatOpenAI(model="scripted", base_url=server.url, api_key=SecretStr("none"), max_retries=0)
+            if plain:
+                model.client = PassthroughCompletions(model.client)
+            function = {"name": "read", "description": "Read.", "parameters": BUILT_IN_TOOLS["read"].schema}
+            for asked in (model, model.bind_tools([{"type": "function", "function": function}])):
+                messages = [_to_langchain_message(one) for one in MESSAGES]
+                told = list(asked.stream(messages, stop=["x"])) if stream else [asked.invoke(messages, stop=["x"])]
+                assert "".join(str(each.text) for each in told) == "Ada."
+            return [request.body for request in server.requests]
+
+    assert bodies(plain=True) == bodies(plain=False)

@@ -1,0 +1,82 @@
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm.errors import ChatError, ChatTimeout
+from llm.langchain_model import BackgroundCall, StopSequenceFilter, truncate_at_stop
+
+LETTERS = st.text(st.sampled_from("ab\n"), max_size=30)
+STOPS = st.lists(st.text(st.sampled_from("ab\n"), max_size=4), max_size=3)
+
+
+@given(LETTERS, STOPS)
+def test_the_text_ends_where_a_reader_letter_by_letter_would_have_stopped(text: str, stop: list[str]):
+    read = ""
+    for letter in text:
+        read += letter
+        ended = [one for one in stop if one and read.endswith(one)]
+        if ended:
+            read = read[: -max(map(len, ended))]
+            break
+    assert truncate_at_stop(text, stop) == read
+
+
+@given(LETTERS, STOPS, st.lists(st.integers(1, 5), max_size=30))
+def test_words_handed_over_are_the_same_however_they_come_and_none_is_taken_back(
+    text: str, stop: list[str], sizes: list[int]
+):
+    heard: list[str] = []
+    spoken = StopSequenceFilter(heard.append, stop)
+    rest = text
+    for size in [*sizes, len(text) or 1]:
+        spoken.more(rest[:size])
+        rest = rest[size:]
+        assert truncate_at_stop(text, stop).startswith("".join(heard))
+    spoken.end()
+    assert "".join(heard) == truncate_at_stop(text, stop)
+    assert spoken.any == bool(truncate_at_stop(text, stop))
+
+
+def test_an_errand_brings_words_and_what_was_found():
+    heard: list[str] = []
+
+    def run(errand: BackgroundCall[int]) -> int:
+        errand.say("one")
+        errand.say("two")
+        return 3
+
+    assert BackgroundCall(run).result(60, heard.append, "late") == 3
+    assert heard == ["one", "two"]
+
+
+def test_an_errand_that_takes_too_long_is_abandoned_and_knows_it():
+    ended: list[bool] = []
+
+    def run(errand: BackgroundCall[int]) -> int:
+        while not errand.abandoned:
+            time.sleep(0.01)
+        ended.append(True)
+        return 1
+
+    with pytest.raises(ChatTimeout, match="late"):
+        BackgroundCall(run).result(0.05, str.strip, "late")
+    deadline = time.monotonic() + 60
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ended
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_ours_ends_an_errand_too():
+    def run(_: BackgroundCall[int]) -> int:
+        raise ZeroDivisionError
+
+    before = set(threading.enumerate())
+    with pytest.raises(ChatError, match="a fault of the program"):
+        BackgroundCall(run).result(60, str.strip, "late")
+    # The thread tells what went wrong in its own last moment, which must be within this test.
+    for thread in set(threading.enumerate()) - before:
+        thread.join()

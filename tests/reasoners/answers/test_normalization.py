@@ -1,0 +1,91 @@
+"""The ways in which people, models and graphs write answers, each read as one."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reasoners.answers.normalization import normalize_answer
+
+SAME = [
+    ("Lisbon", "lisbon."),
+    ("Lisbon", "Lisbon (Q597)"),
+    ("Lisbon", "Q597 Lisbon"),
+    ("the Netherlands", "Netherlands"),
+    ("S\u00e3o Tom\u00e9", "Sao Tome"),
+    ("12 May 1990", "May 12, 1990"),
+    ("12th of May 1990", "1990-05-12"),
+    ("12 Sept. 1990", "1990-09-12T00:00:00Z"),
+    ("Jun 3, 1990", "+1990-06-03T00:00:00Z"),
+    ("March 1990", "1990-03"),
+    ("1990", "in 1990"),
+    ("1,234,567", "1234567"),
+    ("1 234 567", "1234567"),
+    ("7", "seven"),
+    ("7.0", "7"),
+    ("3.50", "3.5"),
+    ("2.5 million", "2,500,000"),
+    ("50%", "50 percent"),
+    ("-5", "\u22125"),
+    ("yes", "True"),
+    ("No.", "false"),
+    ("yes", "Yes, she was born there."),
+    ("no answer", "Nobody."),
+    ("Ada, Ben and Cora", "Cora; Ada; Ben"),
+    ("Ada & Ben", "Ben and Ada"),
+    ("Ada\nBen", "Ben, Ada"),
+    ("1. Ada\n2. Ben", "- Ben\n- Ada"),
+    ("Mr Ben Reed", "Ben Reed"),
+    ("J. K. Rowling", "J.K. Rowling"),
+    ("U.S.", "US"),
+    ("1990 (1 January)", "1990"),
+    ("Saint-Denis", "saint denis"),
+    ("Q42", "q42"),
+]
+DIFFERENT = [
+    ("Lisbon", "Porto"),
+    ("Ada, Ben", "Ada"),
+    ("12 May 1990", "1990"),
+    ("12 May 1990", "12 June 1990"),
+    ("12.5", "125"),
+    ("1.50", "1.05"),
+    ("no", "none of them"),
+    ("no", "North"),
+    ("Q42", "Q43"),
+    ("-3", "3"),
+    ("The Who", "The The"),
+    ("C", "C++"),
+    ("C", "C#"),
+    ("one", "One Direction"),
+    ("2 million", "2 billion"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_two_ways_of_writing_one_answer_are_the_same(one: str, other: str) -> None:
+    assert normalize_answer(one) == normalize_answer(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_answers_stay_different(one: str, other: str) -> None:
+    assert normalize_answer(one) != normalize_answer(other)
+
+
+@given(st.text())
+@example("*")
+@example("1.")
+def test_every_answer_has_a_part_and_its_own_order_and_case_do_not_count(answer: str) -> None:
+    assert normalize_answer(answer)
+    assert normalize_answer(f" {answer}\n") == normalize_answer(answer)
+
+
+LISTED = st.lists(st.sampled_from(["Ada", "Ben Reed", "3", "the Isle", "May 1990"]), min_size=1)
+
+
+@given(LISTED.flatmap(lambda listed: st.tuples(st.just(listed), st.permutations(listed))))
+def test_the_order_of_a_list_does_not_count(both: tuple[list[str], list[str]]) -> None:
+    listed, mixed = both
+    assert (
+        normalize_answer("; ".join(listed))
+        == normalize_answer(" and ".join(mixed))
+        == normalize_answer("\n".join(mixed))
+    )

@@ -1,0 +1,66 @@
+"""Every choice that an agent offers, by its name, and reasoners made by theirs."""
+
+import json
+
+import pytest
+
+from fewshot_library.selection import SELECTION_MODES
+from reasoners.humaniq.agent import HumanIQ
+from reasoners.humaniq.late_fusion import LateFusion
+from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions, AgentOptionsError
+from reasoners.registry import REASONER_FACTORIES, UnknownReasoner, make_reasoner
+
+
+def test_every_name_of_every_choice_makes_a_setup_that_is_told_and_read_back() -> None:
+    for option, names in OPTION_CHOICES.items():
+        for name in names:
+            setup = AgentOptions.read({option: name})
+            assert AgentOptions.read(json.loads(json.dumps(setup.to_json()))) == setup
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (
+            {"selection": "best"},
+            "there is no selection 'best'; choose one of dpp, relevance, diversity, random, one, none",
+        ),
+        ({"sauces": "text"}, "there is no option 'sauces'; there are selection, k, pipeline"),
+        ({"k": -1}, "k is -1"),
+        ({"context_tokens": 1_000}, "leaves no room"),
+    ],
+)
+def test_a_setup_that_cannot_be_says_what_can(options: dict[str, object], why: str) -> None:
+    with pytest.raises(AgentOptionsError, match=r"choose|there are|ask for|raise") as wrong:
+        AgentOptions.read(options)
+    assert why in str(wrong.value)
+
+
+def test_selections_are_wishes_of_the_library() -> None:
+    wishes = {name: AgentOptions(selection=name, k=4, seed=7).wish() for name in SELECTION_DESCRIPTIONS}
+    assert all(wish.mode in SELECTION_MODES for wish in wishes.values())
+    assert {name: wish.k for name, wish in wishes.items()} == {
+        "dpp": 4,
+        "relevance": 4,
+        "diversity": 4,
+        "random": 4,
+        "one": 1,
+        "none": 0,
+    }
+    assert wishes["random"].seed == 7
+
+
+def test_the_sources_that_are_compared_are_those_that_are_asked() -> None:
+    assert AgentOptions().asked_sources == ("text", "graph", "model")
+    assert AgentOptions(sources="text").asked_sources == ("text", "model")
+    assert AgentOptions(own_answer=False).asked_sources == ("text", "graph")
+    assert AgentOptions(response="none").asked_sources == ("text", "graph")
+
+
+def test_reasoners_are_made_by_name_and_an_unknown_one_lists_them() -> None:
+    assert make_reasoner("humaniq", {"k": 1}) == HumanIQ(AgentOptions(k=1))
+    assert make_reasoner("fusion", {"merge": "random"}) == LateFusion(AgentOptions(merge="random"))
+    assert make_reasoner("humaniq", heard=False) == HumanIQ(stream=False)
+    assert all(make_reasoner(name).name == name for name in REASONER_FACTORIES)
+    with pytest.raises(UnknownReasoner, match=", ".join(REASONER_FACTORIES)):
+        make_reasoner("oracle")

@@ -1,0 +1,196 @@
+"""Runs kept in the store: what is recorded, going on after any end, and who may be at work on a trace."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from db import projects, recording, runs, traces
+from db.database import Conflict, Database
+from db.maintenance import check_database
+from db.models import Run, Trace
+from db.schema import upgrade
+from db.trace_record import TraceRecord
+from reasoners.base import Action, FinalAnswer, Task
+from runs.budget import RunLimits
+from runs.recorders import StoreRecorder
+from runs.runner import RunControl, run_reasoner
+from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
+
+USED = {"model": "m", "calls": 1, "input_tokens": 90, "output_tokens": 10, "seconds": 0.5, "cost": 0.01}
+LOOK = [Action(f"Look {n}.", "echo", {"text": f"quay {n}"}, usage=USED) for n in (1, 2, 3)]
+END = FinalAnswer(recording.TraceAnswers(final_answer="Ada", answer_graph="Ada Reed"), USED, {"agreement": "all"})
+TOOLS = [tool_of(echo), tool_of(breaks)]
+
+
+@dataclass
+class Scene:
+    """A store with a question that a run has begun to answer."""
+
+    url: str
+    store: Database
+    run: Run
+    trace: Trace
+
+    def record(self, trace_id: UUID | None = None) -> TraceRecord:
+        with self.store.read() as session:
+            return traces.load_trace(session, trace_id or self.trace.id)
+
+    def drive(
+        self, moves: list[Any], trace: Trace | None = None, reins: RunControl | None = None, tools: Any = TOOLS
+    ) -> Any:
+        task = Task("Who built the quay?", NOWHERE, tools)
+        return run_reasoner(Scripted(moves), task, StoreRecorder(self.store, trace or self.trace), reins)
+
+    def reopened(self) -> Trace:
+        with self.store.begin() as session:
+            return runs.reopen_run_trace(session, self.trace.id)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    url = f"sqlite:///{tmp_path / 'showhow.db'}"
+    store = Database(url)
+    upgrade(store)
+    plain = {"source_id": None, "dataset": None, "split": None, "kind": None, "gold_answers": [], "decomposition": []}
+    with store.begin() as session:
+        project = projects.create_project(session, "p", "nowhere")
+        projects.add_questions(session, project.id, [SimpleNamespace(text="Who built the quay?", details={}, **plain)])
+        (question,) = projects.list_questions(session, project.id)
+        begun = runs.start_run(session, Run(name="ask", reasoner="scripted", world="nowhere", configuration={"k": 3}))
+        trace = runs.start_run_trace(session, begun, question.id, {"seed": 1})
+    yield Scene(url, store, begun, trace)
+    assert check_database(store) == []
+    store.close()
+
+
+def test_an_answered_run_is_submitted_with_answers_cost_and_configuration_and_nobodys(scene: Scene):
+    scene.drive([*LOOK, END])
+    record = scene.record()
+    trace = record.trace
+    assert (trace.status, trace.ending, trace.failure, trace.author_id) == ("submitted", "answered", None, None)
+    assert (trace.final_answer, trace.answer_graph) == ("Ada", "Ada Reed")
+    assert trace.configuration == {"k": 3, "seed": 1, "agreement": "all"}
+    assert (trace.cost["calls"], trace.cost["input_tokens"]) == (4, 360)
+    assert [(s.position, s.observation, s.usage) for s in record.steps] == [
+        (n, f"quay {n}", {"thought": USED}) for n in (1, 2, 3)
+    ]
+    assert next(record.faults(), None) is None
+
+
+def test_a_fault_of_the_program_fails_the_trace(scene: Scene):
+    with pytest.raises(ZeroDivisionError):
+        scene.drive([LOOK[0], Action("", "breaks", {"text": "x"})])
+    trace = scene.record().trace
+    assert (trace.status, trace.ending) == ("failed", "failed")
+    assert "ZeroDivisionError" in (trace.failure or "")
+
+
+def test_a_stopped_run_goes_on_with_the_unfinished_step_and_pays_nothing_twice(scene: Scene):
+    hanging, reins = Hanging(), RunControl()
+    wait = Action("I wait.", "hang", {"text": "late"}, usage=USED)
+    moves = [LOOK[0], wait, LOOK[1], END]
+    hanging.on_call = reins.stop.set
+    scene.drive(moves, reins=reins, tools=[*TOOLS, hanging.tool])
+    stopped = scene.record()
+    assert (stopped.trace.status, stopped.trace.ending, len(stopped.steps)) == ("failed", "stopped", 2)
+    assert stopped.steps[1].finished_at is None
+    hanging.go.set()
+
+    scene.drive(moves, scene.reopened(), tools=[*TOOLS, hanging.tool])
+    record = scene.record()
+    assert [step.observation for step in record.steps] == ["quay 1", "late", "quay 2"]
+    assert record.steps[0].id == stopped.steps[0].id
+    assert record.trace.cost["calls"] == 4
+    assert (record.trace.ending, record.trace.failure) == ("answered", None)
+    assert (record.trace.wall_seconds or 0) > 0
+
+
+def test_a_limit_counts_the_steps_that_are_there_and_a_higher_one_lets_it_go_on(scene: Scene):
+    scene.drive([*LOOK, END], reins=RunControl(RunLimits(steps=2)))
+    assert scene.record().trace.ending == "limit"
+    scene.drive([*LOOK, END], scene.reopened(), RunControl(RunLimits(tokens=200)))
+    assert (scene.record().trace.failure or "").startswith("the limit of 200 tokens")
+    assert len(scene.record().steps) == 2
+    scene.drive([*LOOK, END], scene.reopened())
+    trace = scene.record().trace
+    assert trace.ending == "answered"
+    # The third look was paid for twice, since the limit left no room for it the first time.
+    assert trace.cost["calls"] == len(LOOK) + 2
+
+
+def test_who_is_shut_out_by_a_reopening_writes_nothing_more(scene: Scene):
+    former = StoreRecorder(scene.store, scene.trace)
+    scene.drive([LOOK[0], END], scene.reopened())
+    with pytest.raises(Conflict):
+        run_reasoner(Scripted(LOOK), Task("?", NOWHERE, TOOLS), former)
+    assert [step.thought for step in scene.record().steps] == ["Look 1."]
+    assert scene.record().trace.ending == "answered"
+
+
+def test_run_again_from_a_step_copies_what_was_before_and_pays_for_its_own(scene: Scene):
+    scene.drive([*LOOK, END])
+    with scene.store.begin() as session:
+        again = runs.start_run(session, Run(name="ask", reasoner="scripted", world="nowhere"))
+        child = runs.fork_run_trace(session, scene.trace.id, 1, again)
+    scene.drive([LOOK[0], LOOK[2], END], child)
+    record = scene.record(child.id)
+    assert (record.trace.parent_id, record.trace.parent_position) == (scene.trace.id, 1)
+    assert [step.observation for step in record.steps] == ["quay 1", "quay 3"]
+    assert record.trace.cost["calls"] == 2
+    assert record.trace.author_id is None
+    assert len(scene.record().steps) == 3
+
+
+def test_only_a_runs_trace_without_an_answer_goes_on(scene: Scene):
+    scene.drive([END])
+    with pytest.raises(Conflict, match="submitted"):
+        scene.reopened()
+    with scene.store.begin() as session:
+        ada = projects.get_or_create_user(session, "ada")
+        hers = recording.start_trace(session, scene.trace.question_id, ada.id)
+    with pytest.raises(Conflict, match="no run's"), scene.store.begin() as session:
+        runs.reopen_run_trace(session, hers.id)
+
+
+def test_a_run_killed_at_any_moment_goes_on_until_it_answers_and_no_finished_step_is_run_again(scene: Scene, tmp_path):
+    steps, deaths = 240, 15
+    calls = tmp_path / "calls"
+    script = Path(__file__).with_name("killed_run.py")
+    words = [sys.executable, script, scene.url, scene.trace.id.hex, calls, str(steps), str(deaths)]
+    subprocess.run(words, check=True, timeout=120)
+    record = scene.record()
+    assert (record.trace.status, record.trace.ending) == ("submitted", "answered")
+    assert [(s.position, s.arguments, s.observation) for s in record.steps] == [
+        (n, {"number": n}, f"counted to {n}") for n in range(1, steps + 1)
+    ]
+    called = Counter(map(int, calls.read_text().split()))
+    assert sorted(called) == list(range(1, steps + 1))
+    # A step is only run again where the runner died between its call and its record: at most once a death.
+    assert sum(called.values()) - steps <= deaths
+
+
+def test_anybody_rates_a_runs_steps_and_what_was_said_before_is_kept(scene: Scene):
+    scene.drive([*LOOK, END])
+    first = scene.record().steps[0]
+    with scene.store.begin() as session:
+        ada = projects.get_or_create_user(session, "ada")
+        for stars in (2, 5):
+            runs.rate_run_step(session, first.id, stars, by=ada.id)
+    with pytest.raises(Conflict, match="from 1 to 5"), scene.store.begin() as session:
+        runs.rate_run_step(session, first.id, 6, by=ada.id)
+    record = scene.record()
+    assert record.steps[0].rating == 5
+    assert [edit.before for edit in record.edits if edit.action == "rating"] == [{"rating": 2}]
+    with scene.store.begin() as session:
+        hers = recording.start_trace(session, scene.trace.question_id, ada.id)
+        step = recording.begin_step(session, hers.id, recording.NewStep("hm"), seen=hers.version)
+    with pytest.raises(Conflict, match="a person's"), scene.store.begin() as session:
+        runs.rate_run_step(session, step.id, 3, by=ada.id)

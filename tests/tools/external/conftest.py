@@ -1,0 +1,24 @@
+"""Tools of others: real servers, and modules as their users write them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.weather_started import PATIENCE, registry_of, weather_by_command
+from tools.registry import ToolRegistry
+from tools.tool import ToolContext
+from worlds.source import World
+
+
+@pytest.fixture(scope="session")
+def nowhere() -> ToolContext:
+    """What tools that know no world are called with."""
+    return ToolContext(World("none"), lambda texts: pytest.fail(f"the encoder was asked for {texts}"))
+
+
+@pytest.fixture(scope="session")
+def weather() -> Iterator[ToolRegistry]:
+    """The weather server, started, with time enough for a busy machine."""
+    found = registry_of(weather=weather_by_command(seconds=PATIENCE))
+    yield found
+    found.close()

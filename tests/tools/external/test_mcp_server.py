@@ -1,0 +1,307 @@
+"""Real MCP servers: as processes that are started here, and over HTTP."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.moody import moody, status
+from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
+from tools.external.config import McpServerConfig
+from tools.external.mcp_process import MAX_MESSAGE_BYTES
+from tools.registry import BUILT_IN_TOOLS, ToolRegistry
+from tools.tool import Observation, ToolContext
+
+ALL = ["forecast", "stations", "say", "parts", "fail", "key", "large", "wait", "die", "process"]
+
+
+@pytest.fixture(scope="module", params=["command", "http", "sse"])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[ToolRegistry]:
+    """The weather server as a process of ours and over HTTP, in either form."""
+    if request.param == "command":
+        yield request.getfixturevalue("weather")
+        return
+    url, process = served(request.param)
+    declared = McpServerConfig(url=url, transport=request.param, seconds=PATIENCE)
+    found = registry_of(weather=declared)
+    yield found
+    found.close()
+    process.kill()
+    process.wait()
+
+
+def observed(registry: ToolRegistry, tool: str, nowhere: ToolContext, **arguments: Any) -> Observation:
+    outcome = registry.tool(f"weather_{tool}").call(nowhere, arguments)
+    assert outcome.observation is not None, outcome.error
+    return outcome.observation
+
+
+def failed(registry: ToolRegistry, tool: str, nowhere: ToolContext, **arguments: Any) -> str:
+    outcome = registry.tool(f"weather_{tool}").call(nowhere, arguments)
+    assert outcome.observation is None
+    assert outcome.error is not None
+    assert "\n" not in outcome.error
+    assert SECRET not in outcome.error
+    return outcome.error
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(process: int) -> bool:
+    """Whether the process ends within a machine's patience."""
+    deadline = time.monotonic() + 30
+    while is_alive(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not is_alive(process)
+
+
+def test_every_tool_of_a_server_is_one_of_ours_with_typed_arguments(
+    anywhere: ToolRegistry, nowhere: ToolContext
+) -> None:
+    assert [name for name in anywhere.all() if name not in BUILT_IN_TOOLS] == [f"weather_{name}" for name in ALL]
+    forecast = anywhere.tool("weather_forecast")
+    assert (forecast.title, forecast.place) == ("Forecast", "the server weather")
+    assert forecast.description.startswith("Tell the weather of a city")
+    kinds = {p.name: (p.kind, p.required, p.default, p.choices) for p in forecast.parameters}
+    assert kinds == {
+        "city": ("text", True, None, ()),
+        "days": ("whole number", False, 3, ()),
+        "unit": ("choice", False, "celsius", ("celsius", "fahrenheit")),
+        "warnings": ("yes/no", False, False, ()),
+        "least_rain": ("number", False, None, ()),
+    }
+    seen = observed(anywhere, "forecast", nowhere, city="Ghent", days="5", warnings="yes", least_rain="2.5")
+    assert seen.data["result"]["kinds"] == {
+        "city": "str",
+        "days": "int",
+        "unit": "str",
+        "warnings": "bool",
+        "least_rain": "float",
+    }
+    assert "days: 15 is greater than" in failed(anywhere, "forecast", nowhere, city="Ghent", days=15)
+
+
+def test_lists_of_things_text_and_failures_are_given_as_they_are(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
+    seen = observed(anywhere, "stations", nowhere, region="Öst", near=["a b"])
+    titles = [row["title"] for row in seen.data["result"]]
+    assert titles == ["Öst north", "Öst süd 😀", "Öst a b"]
+    said = observed(anywhere, "say", nowhere, text="hé\x00 <script>1</script> 😀")
+    assert (said.text, said.data) == ("hé\ufffd <script>1</script> 😀", {})
+    assert "because <b>" in failed(anywhere, "fail", nowhere, why="because <b>")
+
+
+def test_parts_that_cannot_be_shown_are_named(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
+    seen = observed(anywhere, "parts", nowhere)
+    assert "Bring an <b>umbrella</b>." in seen.text
+    assert "[image, image/png, of 3,000 bytes; not shown]" in seen.text
+    assert "[audio, audio/wav, of 300 bytes; not shown]" in seen.text
+    assert "at https://weather.example/report.pdf; not shown]" in seen.text
+    assert [each["kind"] for each in seen.data["attachments"]] == ["image", "file"]
+
+
+def test_a_server_is_given_the_variables_that_are_named_and_cannot_tell_them_on(
+    weather: ToolRegistry, nowhere: ToolContext
+) -> None:
+    assert observed(weather, "key", nowhere).text == "the key is …"
+
+
+def test_many_call_at_once_and_each_gets_its_own_answer(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
+    with ThreadPoolExecutor(8) as people:
+        told = people.map(lambda n: observed(anywhere, "say", nowhere, text=f"number {n}").text, range(40))
+    assert list(told) == [f"number {n}" for n in range(40)]
+
+
+def test_an_answer_beyond_the_limit_is_cut_and_one_beyond_all_bounds_refused(
+    anywhere: ToolRegistry, nowhere: ToolContext
+) -> None:
+    seen = observed(anywhere, "large", nowhere, characters=1_000_000)
+    assert "cut at 20,000 characters; 980,000 more were left out" in seen.text
+    assert seen.data == {"cut": True}
+    assert f"{MAX_MESSAGE_BYTES:,} bytes" in failed(anywhere, "large", nowhere, characters=50_000_000)
+    assert observed(anywhere, "say", nowhere, text="and on").text == "and on"
+
+
+def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(
+    weather: ToolRegistry, nowhere: ToolContext
+) -> None:
+    before = int(observed(weather, "process", nowhere).text)
+    assert "the storm took the mast" in failed(weather, "die", nowhere)
+    told = weather.problem("weather_say")
+    assert told is not None
+    assert "it is started again at the next call" in told
+    assert weather.find("weather_say") is not None
+    again = int(observed(weather, "process", nowhere).text)
+    assert again != before
+    assert weather.problem("weather_say") is None
+
+
+def test_a_server_that_is_killed_between_two_calls_costs_no_call(weather: ToolRegistry, nowhere: ToolContext) -> None:
+    before = int(observed(weather, "process", nowhere).text)
+    os.kill(before, signal.SIGKILL)
+    assert gone(before)
+    # A call that is on its way when the server dies may have been carried out, and is never made twice.
+    deadline = time.monotonic() + 30
+    while weather.problem("weather_process") is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert int(observed(weather, "process", nowhere).text) != before
+
+
+def test_a_server_elsewhere_that_is_started_anew_costs_no_call_and_one_that_is_gone_is_told(
+    nowhere: ToolContext,
+) -> None:
+    url, process = served("http")
+    known = registry_of(weather=McpServerConfig(url=url, seconds=PATIENCE))
+    try:
+        assert observed(known, "say", nowhere, text="one").text == "one"
+        process.kill()
+        process.wait()
+        told = failed(known, "say", nowhere, text="two")
+        assert "The server weather is not available: it ended with ConnectError" in told
+        port = url.split(":")[2].split("/")[0]
+        process = subprocess.Popen([sys.executable, str(WEATHER), "http", port])
+        deadline = time.monotonic() + PATIENCE
+        while (outcome := known.tool("weather_say").call(nowhere, {"text": "three"})).observation is None:
+            assert time.monotonic() < deadline, outcome.error
+        assert outcome.observation.text == "three"
+    finally:
+        known.close()
+        process.kill()
+        process.wait()
+
+
+def test_a_call_that_hangs_ends_at_its_limit_and_the_server_that_is_stuck_is_replaced(nowhere: ToolContext) -> None:
+    known = registry_of(weather=weather_by_command(seconds=4))
+    for _ in range(20):
+        if known.find("weather_process") is not None:
+            break
+        # A busy machine may take longer than that to start it.
+        known.try_again()
+    before = int(observed(known, "process", nowhere).text)
+    assert "gave no answer within its limit of 4 s" in failed(known, "wait", nowhere, seconds=600)
+    assert gone(before)
+    known.close()
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        ({"command": "no-program-of-this-name"}, "there is no program no-program-of-this-name here"),
+        ({"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]}, "said was: no licence"),
+        ({"command": sys.executable, "args": ["-c", "pass"]}, "it ended"),
+        ({"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"], "seconds": 1}, "within 1 s"),
+        ({"command": sys.executable, "args": ["-c", "print('x' * 9_000_000)"]}, "8,000,000 bytes"),
+        ({"command": sys.executable, "environment": ["NO_SUCH_VARIABLE"]}, "the variable NO_SUCH_VARIABLE"),
+        ({"url": "http://127.0.0.1:9/mcp"}, "it ended with ConnectError"),
+        ({"url": "http://127.0.0.1:9/sse", "transport": "sse"}, "it ended with ConnectError"),
+    ],
+)
+def test_a_server_that_does_not_start_takes_nothing_else_with_it(declared: dict[str, Any], why: str) -> None:
+    known = registry_of(broken=McpServerConfig.model_validate(declared))
+    (state,) = [state for state in known.states() if state.kind == "server"]
+    assert state.problem is not None
+    assert why in state.problem
+    told = known.problem("broken_say")
+    assert told is not None
+    assert "The server broken, which broken_say comes from, is not available" in told
+    assert [tool.name for tool in known.offered(None, ["read", "broken_say"])] == ["read"]
+    known.close()
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_a_key_in_an_address_is_not_told(transport: str) -> None:
+    with moody() as server:
+        server.will(status(401))
+        url = f"{server.url.replace('http://', f'http://me:{SECRET}@')}/mcp?key={SECRET}&n=1"
+        known = registry_of(keyed=McpServerConfig.model_validate({"url": url, "transport": transport}))
+        (state,) = [state for state in known.states() if state.kind == "server"]
+        assert SECRET in server.asked[0].path
+    assert state.place == f"{server.url}/mcp"
+    assert "401" in str(state.problem)
+    assert SECRET not in f"{state.problem}{known.problem('keyed_say')}"
+    known.close()
+
+
+def test_of_two_servers_with_a_tool_of_one_name_the_first_has_it_everywhere() -> None:
+    one, other = (weather_by_command(seconds=PATIENCE, prefix="") for _ in range(2))
+    known = registry_of(one=one, other=other)
+    first, second = (state for state in known.states() if state.kind == "server")
+    assert [tool.name for tool in first.tools] == ALL
+    assert second.tools == ()
+    assert "The server one has a tool say as well; give the server other another prefix." in str(second.problem)
+    assert known.all()["say"] is known.tool("say") is first.tools[ALL.index("say")]
+    known.close()
+
+
+def test_a_server_ends_with_the_program_that_started_it_however_that_ends(tmp_path: Path) -> None:
+    script = f"""
+import os, sys, time
+from tests.servers.moody import moody, status
+from tests.servers.weather_started import registry_of, weather_by_command
+from tools.tool import Context
+from worlds.source import World
+known = registry_of(weather=weather_by_command(seconds={PATIENCE}))
+context = Context(World("none"), None)
+print(known.tool("weather_process").call(context, {{}}).observation.text, flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+    root = Path(__file__).parents[3]
+    environ = {**os.environ, "PYTHONPATH": str(root)}
+    ended = subprocess.run(
+        [sys.executable, "-c", script, "0"], capture_output=True, text=True, env=environ, cwd=tmp_path, check=True
+    )
+    assert gone(int(ended.stdout))
+    killed = subprocess.Popen([sys.executable, "-c", script, "600"], stdout=subprocess.PIPE, env=environ, cwd=tmp_path)
+    assert killed.stdout is not None
+    server = int(killed.stdout.readline())
+    assert is_alive(server)
+    killed.kill()
+    killed.wait()
+    killed.stdout.close()
+    assert gone(server)
+
+
+STRANGE = """
+import sys
+from mcp.server.fastmcp import FastMCP
+from mcp.server.fastmcp.tools import Tool
+
+server = FastMCP("strange", log_level="ERROR")
+
+def add(name, parameters):
+    tool = Tool.from_function(lambda: "ran", name="x", description="")
+    server._tool_manager._tools[name] = tool.model_copy(update={"name": name, "parameters": parameters})
+
+add("dotted.name/ü", {"type": "object", "properties": {}})
+add("n" * 80, {"type": "object", "properties": {}})
+add("read", {"type": "object", "properties": {}})
+add("bad_schema", {"type": "object", "properties": {"x": {"type": "strin"}}})
+add("far_schema", {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/x.json"}}})
+server.run("stdio")
+"""
+
+
+def test_tools_with_names_and_schemas_that_cannot_be_used_are_refused_each_by_itself(nowhere: ToolContext) -> None:
+    declared = {"command": sys.executable, "args": ["-c", STRANGE], "seconds": PATIENCE, "prefix": ""}
+    known = registry_of(strange=McpServerConfig.model_validate(declared))
+    (state,) = [state for state in known.states() if state.kind == "server"]
+    assert [tool.name for tool in state.tools] == ["dotted_name__", "strange_read"]
+    assert known.tool("read").place is None
+    assert known.tool("dotted_name__").call(nowhere, {}).observation is not None
+    assert state.problem is not None
+    assert "has a name of 80 characters" in state.problem
+    assert "The tool bad_schema of the server strange has no valid schema" in state.problem
+    assert "far_schema" in state.problem
+    assert "Its maker does not say what it does." in known.tool("strange_read").description
+    known.close()

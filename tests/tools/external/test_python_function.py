@@ -1,0 +1,212 @@
+"""LangChain tools and plain functions, named by their place."""
+
+import itertools
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.errors import ToolError
+from tools.external.config import ExternalToolsConfig, FunctionConfig
+from tools.registry import ToolRegistry
+from tools.tool import Tool, ToolContext, ToolResult
+
+Load = Callable[..., Tool]
+HEAD = """
+import asyncio, sys, time
+from enum import Enum
+from typing import Annotated, Literal
+from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
+from pydantic import BaseModel, Field
+"""
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """What a module with this code gives under a name."""
+
+    def load(code: str, place: str = "found", **limits: float) -> Tool:
+        module = f"foreign_module_{next(_numbers)}"
+        (tmp_path / f"{module}.py").write_text(HEAD + textwrap.dedent(code))
+        declared = FunctionConfig.model_validate({"place": f"{module}:{place}", **limits})
+        return ToolRegistry(ExternalToolsConfig(functions={"found": declared}, folder=tmp_path)).tool("found")
+
+    return load
+
+
+def error_of(outcome: ToolResult) -> str:
+    assert outcome.observation is None
+    assert outcome.error is not None
+    assert "\n" not in outcome.error
+    return outcome.error
+
+
+def test_a_function_is_a_tool_by_its_types_and_its_docstring(load: Load, nowhere: ToolContext) -> None:
+    found = load('''
+        class Unit(Enum):
+            C = "celsius"
+            F = "fahrenheit"
+
+        class Place(BaseModel):
+            city: str
+
+        def found(place: Place, days: Annotated[int, Field(ge=1, le=14, description="ahead")] = 3, unit: Unit = Unit.C,
+                  tags: list[str] | None = None, loud: bool = False):
+            """Tell the weather.
+
+            At length."""
+            return {"city": place.city, "days": days, "unit": unit, "tags": tags, "loud": loud}
+    ''')
+    assert found.title == "Found"
+    assert found.description.startswith("Tell the weather.")
+    assert [(p.name, p.kind, p.required, p.default) for p in found.parameters] == [
+        ("place", "json", True, None),
+        ("days", "whole number", False, 3),
+        ("unit", "choice", False, "celsius"),
+        ("tags", "list", False, None),
+        ("loud", "yes/no", False, False),
+    ]
+    written = {"place": '{"city": "Öst"}', "days": "7", "unit": "fahrenheit", "tags": "a b\nc", "loud": "yes"}
+    typed = {"place": {"city": "Öst"}, "days": 7, "unit": "fahrenheit", "tags": ["a b", "c"], "loud": True}
+    for arguments in (written, typed):
+        seen = found.call(nowhere, arguments).observation
+        assert seen is not None
+        told = {"city": "Öst", "days": 7, "unit": "fahrenheit", "tags": ["a b", "c"], "loud": True}
+        assert seen.data == {"result": told}
+    assert "days: 15 is greater than the maximum of 14" in error_of(found.call(nowhere, {**typed, "days": 15}))
+    assert "'kelvin' is none of celsius, fahrenheit" in error_of(found.call(nowhere, {**typed, "unit": "kelvin"}))
+    assert "it has no argument town. It takes place" in error_of(found.call(nowhere, {"town": "x"}))
+    assert "'place' is a required property" in error_of(found.call(nowhere, {}))
+
+
+def test_langchain_tools_keep_their_name_of_arguments_and_their_artifact(load: Load, nowhere: ToolContext) -> None:
+    found = load('''
+        @tool(response_format="content_and_artifact")
+        def search(query: str, limit: int = 2) -> tuple[str, object]:
+            """Search."""
+            return f"Found {limit} for {query}", [{"title": query, "score": float("nan")}]
+        found = search
+    ''')
+    seen = found.call(nowhere, {"query": "Öst\x00", "limit": 1}).observation
+    assert seen is not None
+    assert seen.text == "Found 1 for Öst\ufffd"
+    assert seen.data == {"result": [{"title": "Öst\ufffd", "score": "nan"}]}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Mine(BaseTool):\n    name: str = 'mine'\n    description: str = 'Say it.'\n"
+        "    def _run(self, text: str) -> str:\n        return text\nfound = Mine()",
+        "async def found(text: str) -> str:\n    'Say it.'\n    return text",
+        "async def say(text: str) -> str:\n    'Say it.'\n    return text\n"
+        "found = StructuredTool.from_function(coroutine=say)",
+        "class Box:\n    @staticmethod\n    def say(text: str) -> str:\n        'Say it.'\n        return text\n"
+        "    class found: pass\nfound = Box.say",
+    ],
+)
+def test_tools_of_every_make_are_called(load: Load, nowhere: ToolContext, code: str) -> None:
+    seen = load(code).call(nowhere, {"text": "hé 😀 <b>"}).observation
+    assert seen is not None
+    assert (seen.text, seen.data) == ("hé 😀 <b>", {})
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise KeyError('x' * 5000)", "found failed with KeyError: 'xxx"),
+        ("sys.exit(3)", "found failed with SystemExit: 3"),
+        ("raise ToolException('no such town')", "no such town"),
+        ("raise TimeoutError('the door')", "found failed with TimeoutError: the door"),
+        ("return (lambda deep: deep(deep))(lambda deep: deep(deep))", "found failed with RecursionError"),
+        ("assert False", "found failed with AssertionError"),
+    ],
+)
+def test_whatever_a_tool_raises_is_its_failure(load: Load, nowhere: ToolContext, body: str, why: str) -> None:
+    failed = error_of(load(f"def found():\n    'Fail.'\n    {body}").call(nowhere, {}))
+    assert why in failed
+    assert len(failed) < 500
+
+
+def test_arguments_may_be_called_as_anything(load: Load, nowhere: ToolContext) -> None:
+    """Also as what LangChain and pydantic take for their own."""
+    names = ("config", "callbacks", "run_manager", "self", "args", "kwargs", "schema", "copy", "model_config", "_under")
+    annotated = ", ".join(f"{name}: Annotated[str, 'about {name}']" for name in names)
+    found = load(f"def found({annotated}):\n    'Say all.'\n    return [{', '.join(names)}]")
+    assert [(p.name, p.hint) for p in found.parameters] == [(name, f"about {name}") for name in names]
+    seen = found.call(nowhere, {name: f"<{name}>" for name in names}).observation
+    assert seen is not None
+    assert seen.data == {"result": [f"<{name}>" for name in names]}
+    assert "'_under' is a required property" in error_of(found.call(nowhere, dict.fromkeys(names[:-1], "")))
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5000 + "}", "[" * 5000, "[" * 90 + "]" * 90, '{"a": 1'])
+def test_a_text_that_looks_like_json_and_is_none_stays_text(load: Load, nowhere: ToolContext, text: str) -> None:
+    seen = load(f"def found():\n    'Say it.'\n    return {text!r}").call(nowhere, {}).observation
+    assert seen is not None
+    assert (seen.text, seen.data) == (text, {})
+
+
+def test_an_error_that_cannot_be_told_is_a_failure(load: Load, nowhere: ToolContext) -> None:
+    found = load("""
+        class Mute(Exception):
+            def __str__(self):
+                raise RuntimeError("no words")
+
+        def found():
+            'Fail.'
+            raise Mute
+    """)
+    assert error_of(found.call(nowhere, {})) == "found failed with Mute; try other arguments, or another tool."
+
+
+def test_a_tool_that_hangs_ends_at_its_limit_and_the_next_call_works(load: Load, nowhere: ToolContext) -> None:
+    found = load("def found(wait: float):\n    'Wait.'\n    time.sleep(wait)\n    return 'done'", seconds=0.3)
+    assert "gave no answer within its limit of 0.3 s" in error_of(found.call(nowhere, {"wait": 60}))
+    seen = found.call(nowhere, {"wait": 0}).observation
+    assert seen is not None
+    assert seen.text == "done"
+
+
+def test_what_is_too_long_is_cut_and_says_so(load: Load, nowhere: ToolContext) -> None:
+    found = load(
+        "def found(n: int, data: bool):\n    'Long.'\n    return ['x' * n] if data else 'x' * n", characters=1000
+    )
+    for data in (False, True):
+        seen = found.call(nowhere, {"n": 50_000_000, "data": data}).observation
+        assert seen is not None
+        assert len(seen.text) < 1100
+        assert "cut at 1,000 characters; 49,999,0" in seen.text
+        assert seen.data == {"cut": True}
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "why"),
+    [
+        ("import nothing_of_this_name", "found", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("def found(:", "found", "SyntaxError"),
+        ("1 / 0", "found", "ZeroDivisionError"),
+        ("x = 1", "found", "has no found"),
+        ("found = 5", "found", "is of type int, neither a LangChain tool nor a function"),
+        ("def found(x: int): return x", "found", "has no docstring"),
+        ("def found(*words: str):\n    'Join.'", "found", "takes words without a name of its own"),
+        ("def found(x: 'Nothing'):\n    'Say.'", "found", "has no usable types"),
+        ("import math\nfound = math.log", "found", "has no usable types"),
+        ("from collections.abc import Callable\ndef found(x: Callable):\n    'Say.'", "found", "has no usable types"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(load: Load, code: str, place: str, why: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        load(code, place)
+    assert why in str(refused.value)
+    assert "found cannot be loaded" in str(refused.value)
+
+
+def test_a_name_of_ours_is_refused(tmp_path: Path) -> None:
+    known = ToolRegistry(ExternalToolsConfig(functions={"read": FunctionConfig(place="json:dumps")}))
+    assert known.tool("read").place is None
+    (refused,) = [state for state in known.states() if state.kind == "file"]
+    assert refused.problem is not None
+    assert "has the name of one of Showhow's own tools" in refused.problem

@@ -1,0 +1,51 @@
+"""Web pages come back from their index, by what is asked and by address."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from worlds.embedded.web import EmbeddedWeb, WebWriter
+from worlds.source import NotFound, WebPage
+
+PAGES = (
+    WebPage("https://quay.example/news/1", "Harbour news", ("Ada Reed mended the crane.", "It rained."), "1999-05-02"),
+    WebPage("https://quay.example/news/2", "Harbour news", ("Otto Reed sold his boat.",)),
+    WebPage(
+        "https://isle.example/people", "People of the isle", ("Ada Reed works as a glazier.", "So does nobody else.")
+    ),
+)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> EmbeddedWeb:
+    with closing(WebWriter(tmp_path / "web")) as writer:
+        for page in PAGES:
+            writer.add(page)
+    return EmbeddedWeb(tmp_path / "web")
+
+
+def test_every_page_comes_back_by_its_address_also_when_titles_are_the_same(web: EmbeddedWeb):
+    assert len(web) == len(PAGES)
+    assert [web.fetch(page.address) for page in PAGES] == list(PAGES)
+
+
+def test_a_search_gives_addresses_that_can_be_fetched(web: EmbeddedWeb):
+    first, *others = web.search("Who is the glazier Ada Reed?", 3)
+    assert (first.address, first.title, first.snippet) == (
+        "https://isle.example/people",
+        "People of the isle",
+        "Ada Reed works as a glazier.",
+    )
+    assert {hit.address for hit in others} == {PAGES[0].address, PAGES[1].address}
+    assert web.search("zeppelin", 3) == []
+
+
+def test_a_hit_tells_when_the_page_was_written_if_that_is_known(web: EmbeddedWeb):
+    dates = {hit.address: hit.date for hit in web.search("Ada Reed", 3)}
+    assert (dates[PAGES[0].address], dates[PAGES[2].address]) == ("1999-05-02", None)
+
+
+def test_an_address_that_is_not_there_is_told(web: EmbeddedWeb):
+    with pytest.raises(NotFound, match=r"no page at 'https://quay\.example/news/3'"):
+        web.fetch("https://quay.example/news/3")

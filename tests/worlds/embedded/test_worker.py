@@ -1,0 +1,203 @@
+"""The process that answers: it reaches no other server, and it never outlives whoever asked."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Store
+
+from worlds.embedded.sparql_guard import check_query
+from worlds.embedded.worker import GraphWorker, QueryLimits
+from worlds.folder import GRAPH_FOLDER
+from worlds.source import QueryRefused, SourceError, SourceUnavailable
+
+ROOT = Path(__file__).resolve().parents[3]
+URL = "URL"
+CALLS = {
+    "plain": "SELECT * { SERVICE <URL> { ?a ?b ?c } }",
+    "silent": "ASK { SERVICE SILENT <URL> { ?a ?b ?c } }",
+    "lower case": "SELECT * { service <URL> { ?a ?b ?c } }",
+    "without spaces": "SELECT*{SERVICE<URL>{?a ?b ?c}}",
+    "after a number": "SELECT * { ?x ?y 5 .SERVICE <URL> { ?a ?b ?c } }",
+    "glued to a number": "SELECT * { ?x ?y 5SERVICE <URL> { ?a ?b ?c } }",
+    "after a comment": "SELECT * { # it's \"all\n SERVICE # <\n <URL> { ?a ?b ?c } }",
+    "after a carriage return": "SELECT * { # x\rSERVICE <URL> { ?a ?b ?c } }",
+    "between strings": "SELECT * { ?x ?y 'a' . SERVICE <URL> { ?a ?b 'c' } }",
+    "after a string that ends in a backslash": 'SELECT * { ?x ?y "a\\\\" . SERVICE <URL> { ?a ?b "c" } }',
+    "after a long string": "SELECT * { ?x ?y '''it's ''' . SERVICE <URL> { ?a ?b '''c''' } }",
+    "after an empty string": 'SELECT * { ?x ?y "" . SERVICE <URL> { ?a ?b "" } }',
+    "after smaller than": "SELECT * { ?x ?y ?z FILTER(?z<3 ) SERVICE <URL> { ?a ?b ?c } FILTER(3>?z) }",
+    "after a prefixed name": "PREFIX x: <http://x/> SELECT * { ?s ?p x:y.SERVICE <URL> { ?a ?b ?c } }",
+    "after an escaped name": "PREFIX x: <http://x/> SELECT * { ?s ?p x:\\'. SERVICE <URL> { ?a ?b ?c } FILTER('a') }",
+    "by a variable": "SELECT * { VALUES ?u { <URL> } SERVICE ?u { ?a ?b ?c } }",
+    "in a subquery": "SELECT * { { SELECT * { { SERVICE <URL> { ?a ?b ?c } } } } }",
+    "in a filter": "SELECT * { ?x ?y ?z FILTER EXISTS { SERVICE <URL> { ?a ?b ?c } } }",
+    "by a prefix": "PREFIX e: <URL> SELECT * { SERVICE e: { ?a ?b ?c } }",
+    "by a base": "BASE <URL> SELECT * { SERVICE <> { ?a ?b ?c } }",
+    "for wikidata's labels at another place": "PREFIX wikibase: <URL> SELECT * { SERVICE wikibase:label { ?a ?b ?c } }",
+}
+HARMLESS = {
+    "in a string": "SELECT * { ?x ?y 'SERVICE <URL>' }",
+    "in a long string": 'SELECT * { ?x ?y """a "SERVICE" <URL> """ }',
+    "in a comment": "SELECT * { ?x ?y ?z } # SERVICE <URL>",
+    "in an IRI": "SELECT * { ?x <http://x/service> ?z }",
+    "in a variable": "SELECT ?service { ?service ?y ?z }",
+    "in a name": "SELECT * { ?x wdt:service ?z }",
+}
+
+
+@pytest.fixture
+def counting_server():
+    """A server on this machine; gives its address and the list of what was asked of it."""
+    asked: list[str] = []
+
+    class Counting(BaseHTTPRequestHandler):
+        def handle_one_request(self) -> None:
+            asked.append(str(self.client_address))
+            self.close_connection = True
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Counting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/sparql", asked
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def worker(crowd_folder):
+    found = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(seconds=5))
+    yield found
+    found.close()
+
+
+def gone(process: int) -> bool:
+    """Whether the process has ended, be it that nobody has asked for its status yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def ends_within(process: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not gone(process):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.parametrize("sparql", CALLS.values(), ids=CALLS.keys())
+def test_a_call_of_another_server_is_refused_however_it_is_written(sparql):
+    with pytest.raises(QueryRefused):
+        check_query(sparql.replace(URL, "http://127.0.0.1:9/sparql"))
+
+
+@pytest.mark.parametrize("sparql", HARMLESS.values(), ids=HARMLESS.keys())
+def test_the_word_service_where_it_calls_nothing_is_no_reason_to_refuse(crowd, sparql):
+    crowd.query(sparql)
+
+
+def test_no_request_leaves_the_graph(crowd, counting_server):
+    address, asked = counting_server
+    for sparql in CALLS.values():
+        with pytest.raises(QueryRefused):
+            crowd.query(sparql.replace(URL, address))
+    assert asked == []
+
+
+def test_no_request_leaves_the_process_even_if_nobody_has_looked_at_the_query(worker, counting_server):
+    address, asked = counting_server
+    for sparql in CALLS.values():
+        # Without the guard each is tried, fails, or is no SPARQL: what counts is that nothing arrives.
+        with suppress(SourceError):
+            worker.ask({"sparql": sparql.replace(URL, address)})
+    assert asked == []
+    # A process that has not left the network does call: so it is not for lack of trying.
+    with suppress(OSError, RuntimeError):
+        list(Store().query(CALLS["plain"].replace(URL, address)))
+    assert len(asked) == 1
+
+
+def test_a_killed_process_is_told_once_and_then_replaced(worker):
+    assert worker.ask({"sparql": "ASK {}"}) == {"boolean": True}
+    first = worker.pid
+    os.kill(first, signal.SIGKILL)
+    # Until the last of its threads has gone, not just the first; left for the worker to collect.
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    # It was seen dead before it was asked, so nothing was lost.
+    assert worker.ask({"sparql": "ASK {}"}) == {"boolean": True}
+    assert worker.pid != first
+
+
+def test_a_process_that_dies_while_it_answers_is_an_error_and_then_replaced(crowd_folder):
+    worker = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(seconds=20))
+    worker.ask({"sparql": "ASK {}"})
+    killer = threading.Timer(0.3, os.kill, (worker.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(SourceUnavailable, match="ended by signal 9"):
+        worker.ask({"sparql": "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"})
+    killer.join()
+    assert worker.ask({"sparql": "ASK {}"}) == {"boolean": True}
+    worker.close()
+
+
+def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
+    worker = GraphWorker(Path(os.path.relpath(crowd_folder / GRAPH_FOLDER)), QueryLimits(seconds=5))
+    assert worker.ask({"sparql": "ASK { ?a ?b ?c }"}) == {"boolean": True}
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("sparql", "said"),
+    [
+        ("INSERT DATA { <a:b> <a:c> <a:d> }", "would change the graph"),
+        ("PREFIX x: <http://x/>\n# all of it\nDELETE WHERE { x:a ?b ?c }", "would change the graph"),
+        ("DESCRIBE <a:b>", "CONSTRUCT and DESCRIBE are not"),
+        ("SELECT * { ?a ?b ?c", "error at 1:"),
+        ("PREFIX insert: <http://x/> SELECT * { ?a ?b }", "error at 1:"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_no_more(crowd, sparql, said):
+    with pytest.raises(QueryRefused, match=said) as refused:
+        crowd.query(sparql)
+    assert ("line:column" in str(refused.value)) == said.startswith("error")
+
+
+def test_a_closed_worker_has_no_process(worker):
+    worker.ask({"sparql": "ASK {}"})
+    process = worker.pid
+    worker.close()
+    assert worker.pid is None
+    assert gone(process)
+
+
+@pytest.mark.parametrize(
+    "busy", ["", "worker.ask({'sparql': 'SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }'})"]
+)
+def test_the_process_ends_when_its_parent_is_killed(crowd_folder, busy):
+    program = f"""
+import sys, time
+from pathlib import Path
+from worlds.worker import Limits, Worker
+worker = Worker(Path(sys.argv[1]), Limits(seconds=60))
+worker.ask({{"sparql": "ASK {{}}"}})
+print(worker.pid, flush=True)
+{busy}
+time.sleep(60)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, crowd_folder / GRAPH_FOLDER], stdout=subprocess.PIPE, cwd=ROOT
+    ) as parent:
+        process = int(parent.stdout.readline())
+        time.sleep(0.3)
+        assert not gone(process)
+        parent.kill()
+    assert ends_within(process, 5)

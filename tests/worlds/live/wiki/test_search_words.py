@@ -1,0 +1,81 @@
+"""From questions to words for a search engine."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worlds.live.wiki.mediawiki import MAX_QUERIES, extract_names, extract_words, relax_query
+from worlds.text_normalization import STOP_WORDS
+
+ANYTHING = st.one_of(
+    st.text(max_size=200),
+    st.lists(
+        st.sampled_from(["Ada", "Reed", "of", "the", "born", "1998", '"Low', 'Water"', "who", "AND", "-x", "a:b", "?"])
+    ).map(" ".join),
+)
+
+
+@given(query=ANYTHING)
+def test_words_only_become_fewer_and_no_query_is_asked_twice(query: str):
+    queries = relax_query(query)
+    assert len(queries) <= MAX_QUERIES
+    assert len(set(queries)) == len(queries)
+    if not extract_words(query):
+        assert queries == []
+        return
+    first = queries[0]
+    telling = [word for word in extract_words(query) if word.lower() not in STOP_WORDS]
+    assert list(first) == (telling or extract_words(query))
+    for later in queries[1:]:
+        assert 0 < len(later) < len(first)
+        # The words keep their order, as phrases live by it.
+        assert list(later) == [word for word in first if word in later]
+
+
+@given(query=ANYTHING)
+def test_nothing_that_an_engine_takes_for_an_operator_is_left(query: str):
+    for word in extract_words(query):
+        assert word not in {"AND", "OR", "NOT"}
+        assert not set(word) & set('"*~:!?()[]{}|<>+&^\\')
+        assert word[0] not in string.punctuation.replace("_", "")
+
+
+@given(query=ANYTHING)
+def test_names_are_made_of_what_was_asked(query: str):
+    for name in extract_names(query):
+        assert set(extract_words(name)) <= {
+            form for word in extract_words(query) for form in (word, word.lower(), word.upper())
+        }
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("Where was the place of burial of Charles Mathew's father?", ["Charles Mathew"]),
+        ('Who wrote "low water" in 1988?', ["low water"]),
+        ("Did Ada Reed and Ivo Marsh meet in Northbridge?", ["Ada Reed", "Ivo Marsh", "Northbridge"]),
+        ("Which film came out first, The Passionate Pilgrim or Aanchal?", ["The Passionate Pilgrim", "Aanchal"]),
+        ("Who directed The Lord of the Rings?", ["The Lord of the Rings", "Lord of the Rings"]),
+        ("Which of the two is older, In Heaven or On the Town?", ["In Heaven", "On the Town"]),
+        ("When was Of Mice and Men written?", ["Of Mice and Men"]),
+        ("ada reed", ["ada reed"]),
+        ("A. E. Ellis (author)", ["A. E. Ellis (author)"]),
+        ("When was O'Brien born?", ["O'Brien"]),
+    ],
+)
+def test_names_are_found(query: str, names: list[str]):
+    assert set(names) <= set(extract_names(query))
+
+
+def test_what_asks_is_no_name():
+    assert extract_names("Who is it?") == []
+    assert extract_names("In which year did she die?") == []
+    assert extract_names("Did I die? And why was it so?") == []
+
+
+def test_names_are_kept_longest():
+    queries = relax_query("Which city was the mayor of when Charles Mathew wrote his famous letter about harbours?")
+    assert all({"Charles", "Mathew"} & set(query) for query in queries)
+    assert ("Charles", "Mathew") in queries

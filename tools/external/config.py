@@ -1,0 +1,157 @@
+"""Which tools of others there are: one TOML file.
+
+[functions.wordcount]                 the tool's name
+place = "my_tools:count_words"        a LangChain tool or a typed function; my_tools.py may lie beside the file
+seconds = 10                          how long a call may take
+characters = 5000                     how long its answer may be
+
+[servers.weather]                     an MCP server that is started here ...
+command = "uvx"
+args = ["weather-mcp"]
+environment = ["WEATHER_KEY"]         the names of variables that it is given
+prefix = "weather_"                   before the names of its tools; this is also what it is without the line
+
+[servers.library]                     ... or one that runs elsewhere
+url = "https://tools.example/mcp"
+transport = "http"                    or "sse"
+token = "LIBRARY_TOKEN"               the name of the variable that holds the bearer's token
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from tools.external.limits import DEFAULT_CHARACTERS, DEFAULT_SECONDS, ToolLimits
+
+ConfigEntryT = TypeVar("ConfigEntryT", bound=BaseModel)
+TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The names that language models can call a tool by."""
+VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+_FIELD_HINTS = {
+    "place": 'it must be module:function, such as "my_tools:count_words"',
+    "token": "it must name the environment variable that holds the token, never the token itself",
+    "environment": "it must be a list of names of environment variables, never their values",
+    "args": 'it must be a list of texts, such as ["--quiet"]',
+    "prefix": "it must be at most 40 of A-Z, a-z, 0-9, _ and -",
+    "url": "it must be an address such as https://tools.example/mcp",
+}
+"""What a field must be, where pydantic would tell it in patterns."""
+
+
+class _ExternalToolConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seconds: float = Field(DEFAULT_SECONDS, gt=0, le=3600)
+    characters: int = Field(DEFAULT_CHARACTERS, ge=100, le=10_000_000)
+
+    @property
+    def limits(self) -> ToolLimits:
+        """What a call is held to."""
+        return ToolLimits(self.seconds, self.characters)
+
+
+class FunctionConfig(_ExternalToolConfig):
+    """A LangChain tool or a typed function by its place, `module:attribute`."""
+
+    place: str = Field(pattern=r"^[\w.]+:[\w.]+$")
+    title: str | None = None
+
+
+class McpServerConfig(_ExternalToolConfig):
+    """An MCP server: a command that starts it, or the address where it runs."""
+
+    command: str | None = Field(None, min_length=1)
+    args: tuple[str, ...] = ()
+    environment: tuple[Annotated[str, Field(pattern=f"^{VARIABLE_PATTERN}$")], ...] = ()
+    folder: Path | None = None
+    url: str | None = Field(None, pattern=r"^https?://\S+$")
+    transport: Literal["http", "sse"] = "http"
+    token: str | None = Field(None, pattern=f"^{VARIABLE_PATTERN}$")
+    prefix: str | None = Field(None, pattern=r"^[A-Za-z0-9_-]{0,40}$")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "McpServerConfig":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has either a command, which starts it, or a url, where it runs")
+        return self
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str | None) -> str | None:
+        try:
+            parts = urlsplit(url or "http://none")
+            whole = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            whole = False
+        if not whole:
+            raise ValueError("no address")
+        return url
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalToolsConfig:
+    """What the file declares, and, of what cannot be used, why: by the entry's name, or "" of the file as a whole."""
+
+    functions: Mapping[str, FunctionConfig] = field(default_factory=dict)
+    servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    """Where the file lies; modules beside it can be named."""
+
+
+def load_external_tools_config(file: Path) -> ExternalToolsConfig:
+    """What the file declares; an entry that is wrong is refused by itself, with a sentence on what to correct."""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as failed:
+        return ExternalToolsConfig(refused={"": f"{file} cannot be read: {failed.strerror or failed}."})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        return ExternalToolsConfig(refused={"": f"{file} is no valid TOML: {wrong}; correct it there."})
+    refused = {}
+    if strange := sorted(content.keys() - {"functions", "servers"}):
+        refused[""] = f"{file} has {strange[0]!r}, but only the tables functions and servers are read; remove it."
+    functions = _parse_entries(content.get("functions", {}), FunctionConfig, f"{file}, [functions.", refused)
+    servers = _parse_entries(content.get("servers", {}), McpServerConfig, f"{file}, [servers.", refused)
+    for name in functions.keys() & servers.keys():
+        refused[name] = f"{file} has both a function and a server called {name}; rename one of them."
+        del functions[name], servers[name]
+    return ExternalToolsConfig(functions, servers, refused, file.resolve().parent)
+
+
+def _parse_entries(
+    table: Any, kind: type[ConfigEntryT], where: str, refused: dict[str, str]
+) -> dict[str, ConfigEntryT]:
+    if not isinstance(table, dict):
+        refused[""] = f"{where.rstrip('.').replace('[', '')} is no table; write one table an entry: {where}NAME]."
+        return {}
+    found: dict[str, ConfigEntryT] = {}
+    for name, told in table.items():
+        if not TOOL_NAME_PATTERN.fullmatch(name):
+            refused[name] = (
+                f"{where}{name}] has a name that models cannot use; use at most 64 of A-Z, a-z, 0-9, _ and -."
+            )
+            continue
+        try:
+            found[name] = kind.model_validate(told)
+        except ValidationError as wrong:
+            refused[name] = f"{where}{name}]: {_describe_validation_error(wrong, kind)}; correct it there."
+    return found
+
+
+def _describe_validation_error(wrong: ValidationError, kind: type[BaseModel]) -> str:
+    """The first thing that is wrong, in words."""
+    first = wrong.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if not name:
+        of_it = "it is no table of fields" if first["type"] == "model_type" else first["msg"]
+        return f"the entry: {of_it.removeprefix('Value error, ')}"
+    if first["type"] == "extra_forbidden":
+        return f"{name} is no field that is known; it may have {', '.join(kind.model_fields)}"
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{name}: {_FIELD_HINTS.get(name) or said[:1].lower() + said[1:]}"

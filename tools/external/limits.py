@@ -1,0 +1,89 @@
+"""What a call of somebody else's tool is held to; ours are held by the sources of the world."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Overdue
+from dataclasses import dataclass
+from threading import Thread
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from tools.errors import ToolError
+
+ResultT = TypeVar("ResultT")
+DEFAULT_SECONDS = 30.0
+DEFAULT_CHARACTERS = 20_000
+_MAX_ERROR_CHARACTERS = 300
+"""Characters of a foreign error that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLimits:
+    """How long a call may take, and how many characters its text and its data may have."""
+
+    seconds: float = DEFAULT_SECONDS
+    characters: int = DEFAULT_CHARACTERS
+
+    def hold(self, name: str, work: Callable[[], ResultT]) -> ResultT:
+        """What the work gives; ToolError when it fails, however it does, or is not done in time."""
+        done: Future[ResultT] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as failed:  # noqa: BLE001 - whatever foreign code raises is its failure, not ours
+                done.set_exception(failed)
+
+        # A thread of its own, since work that hangs cannot be ended, only left.
+        Thread(target=run, name=f"tool {name}", daemon=True).start()
+        try:
+            return done.result(self.seconds)
+        except ToolError:
+            raise
+        except Overdue as late:
+            if done.done():
+                raise ToolError(describe_failure(name, late)) from late
+            raise ToolError(
+                f"{name} gave no answer within its limit of {self.seconds:g} s; ask it for less, or use another tool."
+            ) from None
+        except BaseException as failed:
+            raise ToolError(describe_failure(name, failed)) from failed
+
+    def cut(self, text: str) -> str:
+        """The text up to the limit, which it then names."""
+        left = len(text) - self.characters
+        if left <= 0:
+            return text
+        return f"{text[: self.characters]}\n… cut at {self.characters:,} characters; {left:,} more were left out."
+
+    def fits(self, value: object) -> bool:
+        """Whether a JSON value stays within the limit."""
+        return len(json.dumps(value, ensure_ascii=False)) <= self.characters
+
+
+def describe_failure(name: str, failed: BaseException) -> str:
+    """A foreign error as one sentence."""
+    if isinstance(failed, ValidationError):
+        places = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in failed.errors())
+        return f"{name} cannot run: {'; '.join(places)}."
+    return f"{name} failed with {summarize_exception(failed)}; try other arguments, or another tool."
+
+
+def first_exception(failed: BaseException) -> BaseException:
+    """The error itself, or the first of a group."""
+    while isinstance(failed, BaseExceptionGroup):
+        failed = failed.exceptions[0]
+    return failed
+
+
+def summarize_exception(failed: BaseException) -> str:
+    """The kind of an error and its first words, in one line."""
+    failed = first_exception(failed)
+    try:
+        words = " ".join(str(failed).split())
+    except Exception:  # noqa: BLE001 - a foreign error may fail even at telling what it is
+        words = ""
+    words = f"{words[:_MAX_ERROR_CHARACTERS]} …" if len(words) > _MAX_ERROR_CHARACTERS else words
+    return f"{type(failed).__name__}: {words}" if words else type(failed).__name__

@@ -1,0 +1,155 @@
+"""An MCP server as a process of ours: messages are lines of JSON on its standard streams.
+
+MCP's own client for this joins what comes bit by bit, so that one long answer would hold up every other session for
+many seconds; here a message has a limit.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCMessage
+from pydantic import ValidationError
+
+from tools.errors import ToolError
+
+IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
+OutgoingMessages = MemoryObjectSendStream[SessionMessage]
+DIE_WITH_PARENT_SCRIPT = Path(__file__).with_name("die_with_parent.py")
+MAX_MESSAGE_BYTES = 8_000_000
+"""Bytes of one message."""
+_STDERR_TAIL_BYTES = 4_000
+_MAX_STDERR_LINE_CHARACTERS = 300
+_SHUTDOWN_TIMEOUT_SECONDS = 2.0
+"""Seconds that a server has to end after its input was closed, and again after it was asked to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCommand:
+    """How a server is started; besides what it needs to run at all, it is given only that environment."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path | None
+
+
+class ServerProcess:
+    """A server that was started here."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._kept = b""
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it wrote to its standard error, cut to what a sentence can hold."""
+        lines = [line for line in self._kept.decode("utf-8", "replace").splitlines() if line.strip()]
+        return lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
+
+    async def listen(self) -> None:
+        """Keep the end of what it writes to its standard error."""
+        assert self._process.stderr is not None  # noqa: S101 - it is piped
+        while came := await self._process.stderr.read(65_536):
+            self._kept = (self._kept + came)[-_STDERR_TAIL_BYTES:]
+
+    async def receive(self, to: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Hand on its messages until it ends; a line that is no message is its chatter and left out."""
+        assert self._process.stdout is not None  # noqa: S101 - it is piped
+        async with to:
+            while True:
+                try:
+                    line = await self._process.stdout.readline()
+                except ValueError:
+                    raise ToolError(f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less") from None
+                if not line:
+                    return
+                try:
+                    message = JSONRPCMessage.model_validate_json(line)
+                except ValidationError:
+                    continue
+                await to.send(SessionMessage(message))
+
+    async def send(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Write the messages to it until there are no more."""
+        assert self._process.stdin is not None  # noqa: S101 - it is piped
+        async with messages:
+            async for each in messages:
+                line = each.message.model_dump_json(by_alias=True, exclude_none=True)
+                self._process.stdin.write(line.encode() + b"\n")
+                await self._process.stdin.drain()
+
+    async def drain(self) -> None:
+        """Read what an ended server left behind, without which its pipes would stay open."""
+        for stream in (self._process.stdout, self._process.stderr):
+            assert stream is not None  # noqa: S101 - it is piped
+            try:
+                async with asyncio.timeout(_SHUTDOWN_TIMEOUT_SECONDS):
+                    while await stream.read(65_536):
+                        continue
+            except TimeoutError:
+                # Something that it started in a group of its own still holds it.
+                continue
+
+    async def end(self) -> None:
+        """Close its input; ask it to end, and make it, if that is not enough, with whatever it started."""
+        assert self._process.stdin is not None  # noqa: S101 - it is piped
+        self._process.stdin.close()
+        for ask in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                async with asyncio.timeout(_SHUTDOWN_TIMEOUT_SECONDS):
+                    await self._process.wait()
+                    return
+            except TimeoutError:
+                os.killpg(self._process.pid, ask)
+        await self._process.wait()
+
+
+@asynccontextmanager
+async def run_server_process(
+    command: ServerCommand,
+) -> AsyncIterator[tuple[ServerProcess, IncomingMessages, OutgoingMessages]]:
+    """Start a server, and end it in the end; its messages come in and go out by the two streams."""
+    words = [*command.words]
+    if sys.platform == "linux":
+        words = [sys.executable, "-I", str(DIE_WITH_PARENT_SCRIPT), *words]
+    environment = {**get_default_environment(), **command.environment}
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        env=environment,
+        cwd=command.folder,
+        limit=MAX_MESSAGE_BYTES,
+        start_new_session=True,
+    )
+    server = ServerProcess(process)
+    came, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, going = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as tasks:
+            try:
+                tasks.start_soon(server.listen)
+                tasks.start_soon(server.receive, came)
+                tasks.start_soon(server.send, going)
+                yield server, incoming, outgoing
+            finally:
+                # Even where the session is being cancelled, the server is ended in order.
+                with anyio.CancelScope(shield=True):
+                    await server.end()
+                tasks.cancel_scope.cancel()
+    finally:
+        for stream in (came, incoming, outgoing, going):
+            stream.close()
+        with anyio.CancelScope(shield=True):
+            await server.drain()

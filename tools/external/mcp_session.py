@@ -1,0 +1,278 @@
+"""One session with an MCP server, from its start to its end, in the event loop.
+
+One event loop in a thread of its own, in which the sessions with MCP servers live.
+The HTTP client of sessions with servers that run elsewhere; one answer has a limit.
+"""
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import anyio
+import httpx
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_mcp_adapters.interceptors import MCPToolCallRequest, MCPToolCallResult
+from langchain_mcp_adapters.tools import load_mcp_tools
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+
+from tools.errors import ToolError
+from tools.external.config import McpServerConfig
+from tools.external.limits import first_exception, summarize_exception
+from tools.external.mcp_process import (
+    MAX_MESSAGE_BYTES,
+    IncomingMessages,
+    OutgoingMessages,
+    ServerCommand,
+    ServerProcess,
+    run_server_process,
+)
+
+ResultT = TypeVar("ResultT")
+
+
+@cache
+def _background_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="sessions with tools", daemon=True).start()
+    return loop
+
+
+def submit_coroutine(work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
+    """Have the work done in the loop; cancelling what is given back ends it there."""
+    return asyncio.run_coroutine_threadsafe(work, _background_loop())
+
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+"""Seconds to connect and to send; for an answer the limit of the call holds."""
+OversizeCallback = Callable[[], None]
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream, notify: OversizeCallback) -> None:
+        self._stream, self._notify = stream, notify
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_MESSAGE_BYTES
+        async for piece in self._stream:
+            left -= len(piece)
+            if left < 0:
+                # MCP's client takes a stream that ends for one that is to be opened again, so the session is told.
+                self._notify()
+                return
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _BoundedTransport(httpx.AsyncHTTPTransport):
+    def __init__(self, notify: OversizeCallback) -> None:
+        super().__init__()
+        self._notify = notify
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = await super().handle_async_request(request)
+        if isinstance(answer.stream, httpx.AsyncByteStream):
+            answer.stream = _BoundedStream(answer.stream, self._notify)
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedClientFactory:
+    """Makes clients that take no answer of more than the limit, and say when one was longer."""
+
+    notify: OversizeCallback
+
+    def __call__(
+        self,
+        headers: dict[str, str] | None = None,
+        timeout: httpx.Timeout | None = None,
+        auth: httpx.Auth | None = None,
+    ) -> httpx.AsyncClient:
+        waits = timeout or httpx.Timeout(CONNECT_TIMEOUT_SECONDS, read=None)
+        return httpx.AsyncClient(headers=headers, timeout=waits, auth=auth, transport=_BoundedTransport(self.notify))
+
+
+class McpSessionEnded(Exception):
+    """The server, or the connection to it, ended while it was to answer."""
+
+
+class McpSession:
+    """What one connection offers while it lasts."""
+
+    def __init__(self, declared: McpServerConfig, environ: Mapping[str, str]) -> None:
+        self._declared, self._environ = declared, environ
+        self._process: ServerProcess | None = None
+        self._end = asyncio.Event()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._session: ClientSession | None = None
+        self.tools: dict[str, BaseTool] = {}
+        """The server's tools by their own names."""
+        self.failure: BaseException | None = None
+        self.ending = ""
+        """What went wrong, once it has ended: what a server said last, or the error of the connection."""
+        self._life = asyncio.create_task(self._live())
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can be called any more."""
+        return self._end.is_set() or self._life.done()
+
+    async def start(self, seconds: float) -> None:
+        """Wait until the server has told its tools; ToolError when it does not, or ends."""
+        done, _ = await asyncio.wait({self._ready, self._life}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if self._ready in done:
+            return
+        late = not done
+        await self.close()
+        raise ToolError(f"it did not start within {seconds:g} s" if late else self.ending)
+
+    async def close(self) -> None:
+        """End the session, and the server if it was started here."""
+        self._end.set()
+        if not self._ready.done():
+            self._life.cancel()
+        await asyncio.wait({self._life})
+
+    async def answers(self, seconds: float) -> bool:
+        """Whether the server still answers at all."""
+        if self.ended or self._session is None:
+            return False
+        ping = asyncio.create_task(self._session.send_ping())
+        await asyncio.wait({ping}, timeout=seconds)
+        answered = ping.done() and ping.exception() is None
+        ping.cancel()
+        return answered
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
+        """What the tool answers; SessionEnded where the session ends before."""
+        call = {"type": "tool_call", "id": "call", "name": tool, "args": arguments}
+        answering = asyncio.ensure_future(self.tools[tool].ainvoke(call))
+        try:
+            await asyncio.wait({answering, self._life}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not answering.done():
+                answering.cancel()
+        if self._life.done() and (not answering.done() or answering.exception() is not None):
+            raise McpSessionEnded
+        answered = await answering
+        assert isinstance(answered, ToolMessage)  # noqa: S101 - LangChain's own promise for a call of this form
+        return answered
+
+    async def _live(self) -> None:
+        """Hold the connection until it is closed from either side; one task opens and closes it, as it must be."""
+        try:
+            async with AsyncExitStack() as stack:
+                incoming, outgoing = await stack.enter_async_context(self._connection())
+                watched = await stack.enter_async_context(self._watched(incoming))
+                session = await stack.enter_async_context(ClientSession(watched, outgoing))
+                await session.initialize()
+                self.tools = {
+                    tool.name: tool
+                    for tool in await load_mcp_tools(session, tool_interceptors=[describe_unsupported_parts])
+                }
+                self._session = session
+                self._ready.set_result(None)
+                await self._end.wait()
+        except Exception as failed:  # noqa: BLE001 - servers and connections fail in every way; where it matters it is told
+            self.failure = self.failure or first_exception(failed)
+        finally:
+            self._end.set()
+            self.ending = self._ended_with()
+
+    def _overrun(self) -> None:
+        self.failure = ToolError(f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less")
+        self._end.set()
+
+    def _ended_with(self) -> str:
+        if isinstance(self.failure, ToolError):
+            return str(self.failure)
+        if self._process is not None and self._process.last_words:
+            return f"it ended, and the last that it said was: {self._process.last_words}"
+        return f"it ended with {summarize_exception(self.failure)}" if self.failure else "it ended without a word"
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[tuple[IncomingMessages, OutgoingMessages]]:
+        declared = self._declared
+        if declared.command is not None:
+            async with run_server_process(self._command(declared.command)) as (self._process, incoming, outgoing):
+                yield incoming, outgoing
+            return
+        async with AsyncExitStack() as stack:
+            url, clients = str(declared.url), BoundedClientFactory(self._overrun)
+            if declared.transport == "sse":
+                # MCP's client leaves its streams open where there is nobody to connect to.
+                async with clients(self._headers()) as http, http.stream("GET", url) as answer:
+                    answer.raise_for_status()
+                client = sse_client(url, self._headers(), declared.seconds, httpx_client_factory=clients)
+                yield await stack.enter_async_context(client)
+                return
+            http = await stack.enter_async_context(clients(self._headers()))
+            incoming, outgoing, _ = await stack.enter_async_context(streamable_http_client(url, http_client=http))
+            yield incoming, outgoing
+
+    def _command(self, command: str) -> ServerCommand:
+        if (program := shutil.which(command, path=self._environ.get("PATH", os.defpath))) is None:
+            raise ToolError(f"there is no program {command} here; install it, or correct the command")
+        given = {name: self._variable(name) for name in self._declared.environment}
+        return ServerCommand((program, *self._declared.args), given, self._declared.folder)
+
+    def _headers(self) -> dict[str, str]:
+        token = self._declared.token
+        return {"Authorization": f"Bearer {self._variable(token)}"} if token else {}
+
+    def _variable(self, name: str) -> str:
+        if name not in self._environ:
+            raise ToolError(f"the variable {name} that it is to be given is not set; set it and start Showhow again")
+        return self._environ[name]
+
+    @asynccontextmanager
+    async def _watched(self, incoming: IncomingMessages) -> AsyncIterator[IncomingMessages]:
+        """The same messages, and a note when there are no more: a server that ended is known before it is called."""
+        send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def pass_on() -> None:
+            async with send:
+                async for message in incoming:
+                    await send.send(message)
+            self._end.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(pass_on)
+            try:
+                yield receive
+            finally:
+                tasks.cancel_scope.cancel()
+                for stream in (send, receive, incoming):
+                    stream.close()
+
+
+async def describe_unsupported_parts(
+    request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[MCPToolCallResult]]
+) -> MCPToolCallResult:
+    """Name the parts of an answer that LangChain has no form for, so that the rest of it is not lost."""
+    found = await handler(request)
+    if isinstance(found, CallToolResult):
+        found.content = [_describe_part(part) for part in found.content]
+    return found
+
+
+def _describe_part(part: Any) -> Any:
+    if isinstance(part, AudioContent):
+        size = len(part.data) * 3 // 4
+        return TextContent(type="text", text=f"[audio, {part.mimeType}, of {size:,} bytes; not shown]")
+    if isinstance(part, EmbeddedResource) and isinstance(part.resource, TextResourceContents):
+        return TextContent(type="text", text=f"[{part.resource.uri}]\n{part.resource.text}")
+    return part

@@ -1,0 +1,239 @@
+"""The words of a question sorted: what kind of question it is, and which words speak of relations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tools.text_to_sparql.rules.anchors import Anchor
+from tools.text_to_sparql.rules.english import Comparison, QuestionWord, load_english_phrases, split_words
+from tools.text_to_sparql.rules.lexicon import GraphLexicon
+from tools.text_to_sparql.rules.paths import GraphPath
+
+AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
+DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
+RELATIVE_PRONOUNS = frozenset(["who", "that", "which"])
+_FUNCTION_WORDS = (
+    AUXILIARY_VERBS
+    | DETERMINERS
+    | RELATIVE_PRONOUNS
+    | frozenset(
+        [
+            "what",
+            "whom",
+            "whose",
+            "where",
+            "when",
+            "why",
+            "how",
+            "many",
+            "much",
+            "and",
+            "or",
+            "this",
+            "it",
+            "be",
+            "been",
+            "by",
+            "in",
+            "on",
+            "at",
+            "to",
+            "for",
+            "with",
+            "from",
+            "as",
+            "same",
+            "share",
+            "one",
+            "ones",
+            "each",
+            "other",
+            "than",
+            "out",
+            "name",
+            "please",
+            "tell",
+            "me",
+            "give",
+            "list",
+            "about",
+            "there",
+            "any",
+            "person",
+            "man",
+            "woman",
+            "thing",
+            "someone",
+            "they",
+            "he",
+            "she",
+            ",",
+            "?",
+            ";",
+            ":",
+            "(",
+            ")",
+            '"',
+            "'s",
+            "number",
+        ]
+    )
+)
+PLACE_READING_COST = 1.0
+_SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
+_QUESTION_WORD_PHRASES = {
+    "where": (
+        "where",
+        "which place",
+        "what place",
+        "which city",
+        "what city",
+        "which town",
+        "what town",
+        "which country",
+        "what country",
+    ),
+    "when": ("when", "what year", "which year", "what date", "which date", "what day"),
+    "why": ("why", "how", "what cause", "of what"),
+    "who": ("who", "whom"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RelationMention:
+    """The words from `start` up to `end` that speak of a relation, and what they may mean; none for an unknown word."""
+
+    start: int
+    end: int
+    paths: tuple[GraphPath, ...]
+    text: str
+    turns: bool = False
+    """It may lead to what has the entity as its value ("the films that E directed")."""
+
+
+class QuestionScan:
+    """One question over one graph, its words sorted."""
+
+    def __init__(self, text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) -> None:
+        self.text = text
+        self.words: Sequence[QuestionWord] = split_words(text)
+        self.anchors = list(anchors)
+        self.lexicon = lexicon
+        self.than, self._than_at = self._comparison()
+        self.form = self._form()
+        if self.form not in ("compare", "exceeds"):
+            # "first cousin" compares nothing.
+            self.than, self._than_at = None, frozenset()
+        self._asked = "when" if self.than else self._interrogative()
+        self.mentions = list(self._find_mentions())
+
+    def between(self, start: int, end: int) -> list[str]:
+        """The words from `start` up to `end`, folded."""
+        return [word.folded for word in self.words[max(0, start) : end]]
+
+    def covered(self, place: int) -> bool:
+        """Whether the word is part of an entity's name."""
+        return any(anchor.start <= place < anchor.end for anchor in self.anchors)
+
+    def mention_from(self, start: int) -> RelationMention | None:
+        """What begins there: a relation, or a word in the place of one whose meaning is not known by name."""
+        return next((m for m in self.mentions if m.start == start), None) or self._unknown(start)
+
+    def mention_until(self, end: int) -> RelationMention | None:
+        """What ends there, likewise."""
+        return next((m for m in self.mentions if m.end == end), None) or self._unknown(end - 1)
+
+    def asking(self, mention: RelationMention, asked: str) -> RelationMention:
+        """The mention as it would be understood after another question word."""
+        key = tuple(word.stem for word in self.words[mention.start : mention.end])
+        whole = tuple(self.between(mention.start, mention.end))
+        paths = self.lexicon.paths(whole, asked) or self.lexicon.paths(key, asked)
+        return RelationMention(mention.start, mention.end, paths, mention.text)
+
+    def unexplained(self, known: Sequence[RelationMention], values: Sequence[range]) -> str:
+        """The words with a content that no entity, none of these relations and no value accounts for."""
+        spans = (*values, *(range(mention.start, mention.end) for mention in known if mention.paths))
+        explained = {place for span in spans for place in span} | self._than_at
+        left = [
+            word.folded
+            for place, word in enumerate(self.words)
+            if place not in explained and not self.covered(place) and word.folded not in _FUNCTION_WORDS
+        ]
+        return " ".join(left)
+
+    def _unknown(self, place: int) -> RelationMention | None:
+        if 0 <= place < len(self.words) and not self.covered(place) and self.words[place].folded not in _FUNCTION_WORDS:
+            return RelationMention(place, place + 1, (), self.words[place].folded)
+        return None
+
+    def _free(self) -> list[str]:
+        return [word.folded for place, word in enumerate(self.words) if not self.covered(place)]
+
+    def _comparison(self) -> tuple[Comparison | None, frozenset[int]]:
+        table = load_english_phrases().thans
+        for length in range(max(map(len, table)), 0, -1):
+            for start in range(len(self.words) - length + 1):
+                places = range(start, start + length)
+                key = tuple(self.words[place].folded for place in places)
+                if key in table and not any(map(self.covered, places)):
+                    return table[key], frozenset(places)
+        return None, frozenset()
+
+    def _form(self) -> str:
+        free = self._free()
+        pairs = set(pairwise(free))
+        if pairs & {("how", "many"), ("number", "of")}:
+            return "count"
+        if len(self.anchors) < 2:
+            return "select"
+        if _SAMENESS_WORDS.intersection(free):
+            return "same"
+        if self.than:
+            return "exceeds" if free[0] in AUXILIARY_VERBS and "or" not in free else "compare"
+        return "whether" if free and free[0] in AUXILIARY_VERBS else "select"
+
+    def _interrogative(self) -> str | None:
+        text = f" {' '.join(self._free())} "
+        return next(
+            (asked for asked, signs in _QUESTION_WORD_PHRASES.items() if any(f" {sign} " in text for sign in signs)),
+            None,
+        )
+
+    def _find_mentions(self) -> Iterator[RelationMention]:
+        place = 0
+        while place < len(self.words):
+            mention = self._mention_at(place)
+            if mention:
+                yield mention
+            place = mention.end if mention else place + 1
+
+    def _mention_at(self, start: int) -> RelationMention | None:
+        """The longest phrase from there that is a relation of the graph, else one that English knows for a relation."""
+        missing = None
+        for end in range(min(len(self.words), start + self.lexicon.longest), start, -1):
+            whole = tuple(self.between(start, end))
+            taken = any(self.covered(place) or place in self._than_at for place in range(start, end))
+            if taken or self._helps(whole, end):
+                continue
+            for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
+                if paths := self._paths(form):
+                    return RelationMention(start, end, paths, " ".join(whole))
+                if missing is None and form in load_english_phrases().words:
+                    named = load_english_phrases().words[form].paths(self._asked)[0]
+                    missing = RelationMention(
+                        start, end, (), named if named.replace(" ", "").isalpha() else " ".join(whole)
+                    )
+        return missing
+
+    def _paths(self, form: tuple[str, ...]) -> tuple[GraphPath, ...]:
+        """What the words may mean; without a question word a verb may also ask for a place ("was Ada born in ...")."""
+        paths = self.lexicon.paths(form, self._asked)
+        if self._asked not in (None, "who"):
+            return paths
+        known = {path.hops for path in paths}
+        places = (path for path in self.lexicon.paths(form, "where") if path.hops not in known)
+        return (*paths, *(replace(path, cost=path.cost + PLACE_READING_COST) for path in places))
+
+    def _helps(self, form: tuple[str, ...], end: int) -> bool:
+        """ "do" is a verb of its own only at the end ("what does Ada do?")."""
+        return form == ("do",) and any(word.folded.isalpha() for word in self.words[end:])

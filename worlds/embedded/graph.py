@@ -1,0 +1,296 @@
+"""A world's graph: queries and look-ups in worker processes over an Oxigraph store that nobody writes.
+
+What a world contains, as one number that does not depend on the order of its sources.
+Writes the graph of a world: an Oxigraph store, the names in it, and its relations.
+"""
+
+import atexit
+import hashlib
+import json
+import queue
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph as ox
+
+from worlds import terms
+from worlds.embedded.names import NameIndex, NameIndexWriter
+from worlds.embedded.sparql_guard import check_query
+from worlds.embedded.text import EmbeddedText
+from worlds.embedded.worker import GraphWorker, QueryLimits
+from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
+from worlds.importers.files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
+from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
+
+_MODULUS = 1 << 256
+
+
+class Fingerprint:
+    """The sum of the SHA-256 of every part: equal for equal parts in any order, in constant memory."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self.count = 0
+
+    def add(self, part: str) -> None:
+        """Count one part in."""
+        self._sum = (self._sum + int.from_bytes(hashlib.sha256(part.encode()).digest())) % _MODULUS
+        self.count += 1
+
+    def digest(self) -> str:
+        """The fingerprint in hexadecimal."""
+        return hashlib.sha256(f"{self.count} {self._sum:064x}".encode()).hexdigest()
+
+
+GRAPH_FORMATS = {
+    ".ttl": ox.RdfFormat.TURTLE,
+    ".turtle": ox.RdfFormat.TURTLE,
+    ".nt": ox.RdfFormat.N_TRIPLES,
+    ".ntriples": ox.RdfFormat.N_TRIPLES,
+}
+_SAMPLE_SIZE = 50
+"""Values of a relation that are looked at to tell what it leads to."""
+
+
+class GraphWriter:
+    """A new store that files are loaded into and that is then described beside itself."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._store = ox.Store(str(folder / GRAPH_FOLDER))
+        self.triples = 0
+        self.entities: set[str] = set()
+        self.relations: list[Relation] = []
+
+    def load(self, file: Path) -> None:
+        """Load a Turtle or N-Triples file, plain or gzipped; MalformedFile names the line that is wrong."""
+        suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
+        rdf = GRAPH_FORMATS.get(suffixes[-1].lower()) if suffixes else None
+        if rdf is None:
+            raise MalformedFile(file, None, f"it is no graph that is known here; known are {', '.join(GRAPH_FORMATS)}")
+        with open_bytes(file) as stream:
+            self.load_stream(stream, rdf, file)
+
+    def load_stream(self, stream: Any, rdf: ox.RdfFormat, name: Path) -> None:
+        """Load an open file of triples."""
+        try:
+            self._store.bulk_load(stream, format=rdf)
+        except SyntaxError as wrong:
+            raise MalformedFile(name, wrong.lineno, str(wrong.msg)) from wrong
+        except (*DECOMPRESSION_ERRORS, ValueError) as broken:
+            raise MalformedFile(name, None, str(broken)) from broken
+
+    def finish(self, articles: Iterable[tuple[str, str]], fingerprint: Fingerprint) -> None:
+        """Describe the store beside itself: its names (with the articles' titles by entity), relations and counts."""
+        self._count(fingerprint)
+        self._write_names(articles)
+        self.relations = self._relations()
+        described = json.dumps([asdict(relation) for relation in self.relations], ensure_ascii=False, indent=1)
+        (self._folder / RELATIONS_FILE).write_text(described, encoding="utf-8")
+        self._store.optimize()
+        self._store.flush()
+
+    def _count(self, fingerprint: Fingerprint) -> None:
+        for quad in self._store:
+            self.triples += 1
+            # A blank node has another name in every store, so that it counts without one.
+            ends = ["_:" if isinstance(end, ox.BlankNode) else str(end) for end in (quad.subject, quad.object)]
+            fingerprint.add(f"{ends[0]} {quad.predicate} {ends[1]}")
+            subject = quad.subject
+            if isinstance(subject, ox.NamedNode) and quad.predicate.value not in terms.NAMING_PREDICATES:
+                self.entities.add(terms.shorten_iri(subject.value))
+                if isinstance(quad.object, ox.NamedNode):
+                    self.entities.add(terms.shorten_iri(quad.object.value))
+
+    def _write_names(self, articles: Iterable[tuple[str, str]]) -> None:
+        with closing(NameIndexWriter(self._folder / NAMES_FOLDER)) as names:
+            for predicate, kind in ((terms.RDFS_LABEL, "label"), (terms.SKOS_ALT_LABEL, "alias")):
+                for quad in self._store.quads_for_pattern(None, ox.NamedNode(predicate), None, None):
+                    if isinstance(quad.subject, ox.NamedNode) and isinstance(quad.object, ox.Literal):
+                        names.add(quad.object.value, terms.shorten_iri(quad.subject.value), kind)
+            titles = dict.fromkeys(articles)
+            for quad in self._store.quads_for_pattern(None, ox.NamedNode(terms.SCHEMA_ABOUT), None, None):
+                if isinstance(quad.subject, ox.NamedNode) and isinstance(quad.object, ox.NamedNode):
+                    title = terms.title_from_page_iri(quad.subject.value)
+                    if title is not None:
+                        titles[(title, terms.shorten_iri(quad.object.value))] = None
+            for title, entity in titles:
+                names.add(title, entity, "title")
+
+    def _relations(self) -> list[Relation]:
+        used = Counter(quad.predicate.value for quad in self._store)
+        found = [self._relation(iri) for iri in sorted(used) if iri not in terms.NAMING_PREDICATES]
+        return sorted(found, key=lambda relation: relation.id)
+
+    def _relation(self, iri: str) -> Relation:
+        # Wikidata labels the property's entity, not the predicate that leads to a value.
+        subjects = [ox.NamedNode(iri)]
+        if terms.is_entity(iri):
+            subjects.append(ox.NamedNode(terms.ENTITY_NAMESPACE + terms.shorten_iri(iri)))
+        labels = self._texts(subjects, terms.RDFS_LABEL)
+        aliases = self._texts(subjects, terms.SKOS_ALT_LABEL)
+        label = labels[0] if labels else terms.label_from_iri(iri)
+        others = tuple(name for name in dict.fromkeys([*labels[1:], *aliases]) if name != label)
+        return Relation(terms.shorten_iri(iri), label, others, self._leads_to(iri))
+
+    def _texts(self, subjects: list[ox.NamedNode], predicate: str) -> list[str]:
+        quads = (q for s in subjects for q in self._store.quads_for_pattern(s, ox.NamedNode(predicate), None, None))
+        terms_found = (quad.object for quad in quads)
+        return sorted({t.value for t in terms_found if isinstance(t, ox.Literal) and t.language in (None, "en")})
+
+    def _leads_to(self, iri: str) -> str:
+        kinds: Counter[str] = Counter()
+        for quad in islice(self._store.quads_for_pattern(None, ox.NamedNode(iri), None, None), _SAMPLE_SIZE):
+            kinds[_term_kind(quad.object)] += 1
+        return kinds.most_common(1)[0][0]
+
+
+def _term_kind(term: Any) -> str:
+    return terms.classify_datatype(term.datatype.value) if isinstance(term, ox.Literal) else "entity"
+
+
+_QUEUE_TIMEOUT = 30.0
+_BATCH_SIZE = 50
+"""Entities asked for in one request to a worker."""
+_MAX_ALIASES = 50
+
+
+class EmbeddedGraph:
+    """The graph of a world folder; safe to share between threads, each query within its limits."""
+
+    def __init__(
+        self, folder: Path, articles: EmbeddedText | None = None, limits: QueryLimits | None = None, workers: int = 2
+    ) -> None:
+        if not (folder / GRAPH_FOLDER).is_dir():
+            raise SourceUnavailable(f"There is no graph in {folder}; import the world again with --graph.")
+        self._articles = articles
+        self._names = NameIndex(folder / NAMES_FOLDER)
+        self._vocabulary = load_relations(folder / RELATIONS_FILE)
+        self._workers = [GraphWorker(folder / GRAPH_FOLDER, limits or QueryLimits()) for _ in range(workers)]
+        # Last in, first out: while one process keeps up, the others need not be started.
+        self._idle: queue.LifoQueue[GraphWorker] = queue.LifoQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the worker processes; a later query starts new ones."""
+        for worker in self._workers:
+            worker.close()
+
+    def query(self, sparql: str) -> Table:
+        """The result of a SELECT or ASK, stopped at its limits; usual prefixes need no declaration."""
+        check_query(sparql)
+        reply = self._ask({"sparql": sparql})
+        if "boolean" in reply:
+            return Table(boolean=reply["boolean"])
+        rows = tuple(tuple(Cell(**cell) if cell else None for cell in row) for row in reply["rows"])
+        return Table(tuple(reply["columns"]), rows, truncated=reply["truncated"])
+
+    def vocabulary(self) -> tuple[Relation, ...]:
+        """Every relation of the graph, by id."""
+        return self._vocabulary
+
+    def relations(self, entity: str) -> Relations:
+        """The relations that the entity really has; NotFound when the graph does not know it."""
+        self._known(entity)
+        by_iri = {terms.expand_predicate(relation.id): relation for relation in self._vocabulary}
+        reply = self._ask({"relate": terms.expand_id(entity), "relations": list(by_iri)})
+        return Relations(*(tuple(by_iri[iri] for iri in reply[way]) for way in ("outgoing", "incoming")))
+
+    def entities(self, ids: Sequence[str]) -> list[Entity]:
+        """The entities or properties of these ids, in their order; unknown ones are left out."""
+        wanted = {entity: iri for entity in ids if (iri := terms.expand_id(entity.strip()))}
+        found: dict[str, Entity] = {}
+        iris = list(dict.fromkeys(wanted.values()))
+        for start in range(0, len(iris), _BATCH_SIZE):
+            for facts in self._ask({"describe": iris[start : start + _BATCH_SIZE]})["entities"]:
+                entity = self._entity(facts)
+                if entity is not None:
+                    found[facts["iri"]] = entity
+        return [found[wanted[entity]] for entity in ids if entity in wanted and wanted[entity] in found]
+
+    def entity_of(self, title: str) -> Entity:
+        """The entity that the article of that title is about; NotFound when there is none."""
+        candidates = list(self._names.titled(title))
+        if self._articles is not None:
+            try:
+                article = self._articles.article(title)
+            except NotFound:
+                if not candidates:
+                    raise
+            else:
+                candidates = [article.entity, *candidates] if article.entity is not None else candidates
+        for candidate in candidates:
+            known = self.entities([candidate])
+            return known[0] if known else Entity(candidate, title, title=title)
+        raise NotFound(f"No entity of this world's graph is known for the article {title!r}; try searching its name.")
+
+    def find(self, name: str, k: int = 5) -> list[Entity]:
+        """Entities called so, by label, title or alias, best first; [] when none is."""
+        return self.entities(self._names.find(name, k))
+
+    def _known(self, entity: str) -> Entity:
+        known = self.entities([entity])
+        if not known:
+            raise NotFound(f"This world's graph does not know {entity!r}; ids look like Q42, or are full IRIs.")
+        return known[0]
+
+    def _entity(self, facts: dict[str, Any]) -> Entity | None:
+        entity = terms.shorten_iri(facts["iri"])
+        titles = [
+            title
+            for page in sorted(facts["pages"], key=_english_sort_key)
+            if (title := terms.title_from_page_iri(page))
+        ]
+        if self._articles is not None:
+            titles += [article.title for article in self._articles.articles_of(entity)]
+        if not (facts["known"] or titles):
+            return None
+        labels = _select_english(facts["labels"])
+        label = next(iter([*labels, *titles]), None) or terms.label_from_iri(facts["iri"])
+        aliases = [name for name in dict.fromkeys([*_select_english(facts["aliases"])]) if name != label][:_MAX_ALIASES]
+        description = next(iter(_select_english(facts["descriptions"])), None)
+        return Entity(entity, label, description, tuple(aliases), next(iter(titles), None))
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._worker() as worker:
+            return worker.ask(request)
+
+    @contextmanager
+    def _worker(self) -> Iterator[GraphWorker]:
+        try:
+            worker = self._idle.get(timeout=_QUEUE_TIMEOUT)
+        except queue.Empty:
+            raise SourceTimeout(f"Other queries kept the graph busy for {_QUEUE_TIMEOUT:g} s; ask again.") from None
+        try:
+            yield worker
+        finally:
+            self._idle.put(worker)
+
+
+def _english_sort_key(page: str) -> tuple[bool, str]:
+    return not page.startswith("https://en."), page
+
+
+def _select_english(literals: list[list[str]]) -> list[str]:
+    """The English ones; without any, those without a language, else all in the order of their languages."""
+    for wanted in ("en", ""):
+        chosen = [text for text, language in literals if language == wanted]
+        if chosen:
+            return sorted(chosen, key=lambda text: (len(text), text)) if wanted == "" else chosen
+    return [text for text, _ in sorted(literals, key=lambda literal: (literal[1], literal[0]))]
+
+
+def load_relations(file: Path) -> tuple[Relation, ...]:
+    """The relations that the import found in the graph."""
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))
+        return tuple(Relation(row["id"], row["label"], tuple(row["aliases"]), row["value"]) for row in rows)
+    except (OSError, ValueError, KeyError, TypeError) as broken:
+        raise SourceUnavailable(f"The relations {file} cannot be read ({broken}); make the world again.") from broken

@@ -1,0 +1,205 @@
+"""A world's articles in a Tantivy index, each stored with its sentences."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import tantivy
+from tantivy import Occur, Query
+
+from worlds.source import Article, NotFound, SearchHit, SourceUnavailable
+from worlds.text_normalization import (
+    ANALYZER_NAME,
+    STOP_WORDS,
+    build_analyzer,
+    normalize_name,
+    replace_surrogates,
+    translate_write_errors,
+)
+
+_MAX_QUERY_WORDS = 64
+"""Words of a query that count; whoever pastes a page still gets an answer."""
+_MAX_NAME_WORDS = 8
+_MAX_SNIPPET_LENGTH = 300
+_PARENTHESIS_PATTERN = re.compile(r"\s*\([^()]*\)\s*$")
+
+
+def _build_schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("title", stored=True, tokenizer_name=ANALYZER_NAME)
+    builder.add_text_field("text", tokenizer_name=ANALYZER_NAME)
+    builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("spelled", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("entity", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field("sentences", stored=True)
+    builder.add_bytes_field("sections", stored=True)
+    builder.add_text_field("date", stored=True, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+class TextWriter:
+    """Writes a new index of articles; what it added can be read once it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._analyzer = build_analyzer()
+        with translate_write_errors(folder):
+            index = tantivy.Index(_build_schema(), str(folder))
+        index.register_tokenizer(ANALYZER_NAME, self._analyzer)
+        # One thread keeps the order of the articles, so that the same files always rank alike.
+        self._writer = index.writer(64_000_000, 1)
+
+    def add(self, article: Article) -> None:
+        """Add one article, with its title also as whole names that a question may contain."""
+        document = tantivy.Document()
+        document.add_text("title", article.title)
+        document.add_text("text", article.text)
+        document.add_text("key", normalize_name(article.title))
+        for spelling in {
+            " ".join(self._analyzer.analyze(name)) for name in (article.title, strip_parenthesis(article.title))
+        }:
+            document.add_text("spelled", spelling)
+        if article.entity is not None:
+            document.add_text("entity", article.entity)
+        document.add_bytes("sentences", json.dumps(article.sentences, ensure_ascii=False).encode())
+        if article.sections:
+            document.add_bytes("sections", json.dumps(article.sections, ensure_ascii=False).encode())
+        if article.date is not None:
+            document.add_text("date", article.date)
+        with translate_write_errors(self._folder):
+            self._writer.add_document(document)
+
+    def close(self) -> None:
+        """Finish the index on disk."""
+        with translate_write_errors(self._folder):
+            self._writer.commit()
+            self._writer.wait_merging_threads()
+
+
+def strip_parenthesis(title: str) -> str:
+    """The title without the parenthesis that tells it from its namesakes."""
+    return _PARENTHESIS_PATTERN.sub("", title) or title
+
+
+class EmbeddedText:
+    """The articles of a world folder; safe to share between threads."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            index = tantivy.Index.open(str(folder))
+        except ValueError as broken:
+            raise SourceUnavailable(
+                f"The articles in {folder} cannot be opened ({broken}); import the world again."
+            ) from broken
+        self._analyzer = build_analyzer()
+        index.register_tokenizer(ANALYZER_NAME, self._analyzer)
+        self._schema = index.schema
+        self._searcher = index.searcher()
+
+    def __len__(self) -> int:
+        return self._searcher.num_docs
+
+    def search(self, query: str, k: int) -> list[SearchHit]:
+        """The k best articles: those with every word first, then, marked relaxed, those with the most telling ones."""
+        query = replace_surrogates(query)
+        words = self._words(query)[:_MAX_QUERY_WORDS]
+        if not words or k < 1:
+            return []
+        telling = [word for word in words if word not in STOP_WORDS] or words
+        likeness = self._likeness(query, telling)
+        stages = [(self._all_of(words, likeness), False), (self._all_of(telling, likeness), True), (likeness, True)]
+        hits: dict[tuple[int, int], SearchHit] = {}
+        for stage, relaxed in stages:
+            for score, address in self._searcher.search(stage, k, count=False).hits:
+                place = (address.segment_ord, address.doc)
+                if place not in hits and len(hits) < k:
+                    hits[place] = self._hit(address, score, frozenset(telling), relaxed=relaxed)
+            if len(hits) == k:
+                break
+        return list(hits.values())
+
+    def article(self, title: str) -> Article:
+        """The article of exactly that title, else of the first that differs in case; NotFound names the nearest."""
+        found = [self._read(address) for address in self._addresses("key", normalize_name(title), 20)]
+        for article in found:
+            if article.title == title:
+                return article
+        if found:
+            return found[0]
+        near = list(dict.fromkeys(hit.title for hit in self.search(title, 3)))
+        advice = f"; the nearest are {', '.join(repr(name) for name in near)}" if near else ""
+        raise NotFound(f"There is no article titled {title!r}{advice}.")
+
+    def first(self, k: int) -> list[str]:
+        """The titles of the first k articles of the index."""
+        found = self._searcher.search(Query.all_query(), k, count=False).hits
+        return [self._read(address).title for _, address in found]
+
+    def articles_of(self, entity: str) -> list[Article]:
+        """The articles about the entity of that id."""
+        return [self._read(address) for address in self._addresses("entity", entity, 5)]
+
+    def _addresses(self, field: str, value: str, limit: int) -> list[tantivy.DocAddress]:
+        query = Query.term_query(self._schema, field, value, "basic")
+        found = [address for _, address in self._searcher.search(query, limit, count=False).hits]
+        return sorted(found, key=lambda address: (address.segment_ord, address.doc))
+
+    def _read(self, address: tantivy.DocAddress) -> Article:
+        document = self._searcher.doc(address)
+        sentences = json.loads(bytes(document.get_first("sentences") or b"[]"))
+        sections = json.loads(bytes(document.get_first("sections") or b"[]"))
+        return Article(
+            str(document.get_first("title")),
+            tuple(sentences),
+            document.get_first("entity"),
+            tuple((heading, place) for heading, place in sections),
+            document.get_first("date"),
+        )
+
+    def _hit(self, address: tantivy.DocAddress, score: float, telling: frozenset[str], *, relaxed: bool) -> SearchHit:
+        article = self._read(address)
+        return SearchHit(article.title, self._snippet(article, telling), article.entity, round(score, 3), relaxed)
+
+    def _snippet(self, article: Article, telling: frozenset[str]) -> str:
+        best = max(article.sentences, key=lambda s: len(telling.intersection(self._analyzer.analyze(s))), default="")
+        return best if len(best) <= _MAX_SNIPPET_LENGTH else best[: _MAX_SNIPPET_LENGTH - 1].rstrip() + "…"
+
+    def _words(self, text: str) -> list[str]:
+        return list(dict.fromkeys(self._analyzer.analyze(text)))
+
+    def _all_of(self, words: Sequence[str], likeness: Query) -> Query:
+        either = [
+            Query.boolean_query([(Occur.Should, self._term("title", word)), (Occur.Should, self._term("text", word))])
+            for word in words
+        ]
+        return Query.boolean_query(
+            [(Occur.Must, Query.const_score_query(query, 0.0)) for query in either] + [(Occur.Should, likeness)]
+        )
+
+    def _likeness(self, query: str, telling: Sequence[str]) -> Query:
+        parts = []
+        for word in telling:
+            parts.append(Query.boost_query(self._term("title", word), 2.0))
+            parts.append(self._term("text", word))
+        parts.extend(self._names(query))
+        return Query.boolean_query([(Occur.Should, part) for part in parts])
+
+    def _names(self, query: str) -> Iterator[Query]:
+        """Every run of words of the query that may be a whole title: the longer, the more it tells."""
+        shown = re.findall(r"\w+", query)[:_MAX_QUERY_WORDS]
+        for start in range(len(shown)):
+            for end in range(start + 1, min(start + _MAX_NAME_WORDS, len(shown)) + 1):
+                run = shown[start:end]
+                if len(run) < len(shown) and not any(word[0].isupper() or word[0].isdigit() for word in run):
+                    continue
+                if run[0].lower() in STOP_WORDS and len(run) == 1:
+                    continue
+                spelling = " ".join(self._analyzer.analyze(" ".join(run)))
+                if spelling:
+                    name = self._term("spelled", spelling)
+                    yield Query.const_score_query(name, 10.0 + 5.0 * (end - start))
+
+    def _term(self, field: str, word: str) -> Query:
+        return Query.term_query(self._schema, field, word, "basic" if field == "spelled" else "freq")

@@ -1,0 +1,149 @@
+"""The parent's side of a process that answers queries: started when first asked, ended when it overruns."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from worlds.embedded.sparql_guard import shorten_parser_message
+from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable
+
+_START_TIMEOUT = 20.0
+"""How long a fresh process may take to open its graph."""
+_PROJECT_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """What one query may use."""
+
+    seconds: float = 2.0
+    rows: int = 1000
+    memory: int = 2 << 30
+    """Address space of the process in bytes."""
+    reply: int = 8 << 20
+    """Bytes of an answer."""
+
+
+class GraphWorker:
+    """One process over one graph, for one caller at a time."""
+
+    def __init__(self, folder: Path, limits: QueryLimits) -> None:
+        # Resolved now, since the process is started in another folder.
+        self._folder = folder.resolve()
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id while there is one."""
+        return self._process.pid if self._process is not None else None
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a request; a process that overruns or dies is replaced at the next one."""
+        limits = self._limits
+        line = json.dumps(request | {"seconds": limits.seconds, "rows": limits.rows, "bytes": limits.reply}) + "\n"
+        try:
+            process = self._running()
+            reply: dict[str, Any] = json.loads(self._exchange(process, line.encode()))
+        except BaseException:
+            # Also when the caller itself is stopped: a late answer must never meet the next question.
+            self.close()
+            raise
+        if "refused" in reply:
+            raise QueryRefused(reply["refused"])
+        if "unreadable" in reply:
+            said = shorten_parser_message(reply["unreadable"])
+            raise QueryRefused(
+                f"The query is no valid SELECT or ASK: {said} (line:column). Mend it there and run it again."
+            )
+        if "failed" in reply:
+            raise SourceUnavailable(f"The graph could not answer: {reply['failed']}.")
+        return reply
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                _close_quietly(pipe)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._process is None:
+            command = [
+                sys.executable,
+                "-m",
+                "worlds.embedded.graph_process",
+                str(self._folder),
+                str(self._limits.memory),
+            ]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module and the world's folder, no shell
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=_PROJECT_ROOT
+            )
+            self._receive(self._process, _START_TIMEOUT)
+        return self._process
+
+    def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
+        assert process.stdin is not None  # noqa: S101 - tells the type checker that it is a pipe
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise self._died(process) from None
+        return self._receive(process, self._limits.seconds)
+
+    def _receive(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
+        assert process.stdout is not None  # noqa: S101 - tells the type checker that it is a pipe
+        deadline = time.monotonic() + seconds
+        received = bytearray()
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while not received.endswith(b"\n"):
+                if not ready.select(max(0.0, deadline - time.monotonic())):
+                    raise SourceTimeout(
+                        f"The query was stopped at its limit of {seconds:g} s; ask for less, "
+                        "for example with more conditions or without sorting."
+                    )
+                part = os.read(process.stdout.fileno(), 1 << 20)
+                if not part:
+                    raise self._died(process)
+                received += part
+        return bytes(received)
+
+    def _died(self, process: subprocess.Popen[bytes]) -> SourceError:
+        assert process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
+        code = process.wait()
+        said = process.stderr.read().decode(errors="replace").strip()
+        if "memory allocation" in said or "MemoryError" in said or "bad_alloc" in said:
+            return SourceTimeout(
+                f"The query was stopped at its limit of {self._limits.memory >> 20:,} MB of memory; ask for less, "
+                "for example with more conditions or without sorting."
+            )
+        # Only threads that Rust has started say so; the process's first one just dies of it.
+        if "overflowed its stack" in said or code == -signal.SIGSEGV:
+            return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
+        if code == -signal.SIGALRM:
+            return SourceTimeout(f"The query was stopped at its limit of {self._limits.seconds:g} s; ask for less.")
+        why = (
+            f"ended by signal {-code}" if code < 0 else (said.splitlines()[-1] if said else f"ended with status {code}")
+        )
+        return SourceUnavailable(f"The process that answers queries to {self._folder} has died ({why}); ask again.")
+
+
+def _close_quietly(pipe: Any) -> None:
+    # What was still to be written had a dead reader.
+    with contextlib.suppress(BrokenPipeError):
+        pipe.close()

@@ -1,0 +1,281 @@
+"""The one door through which live sources are asked: recorded answers first, then the host, politely and bounded.
+
+Who asks the same thing at the same moment asks it once: the others wait and find the answer in the record.
+"""
+
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from html import escape
+from urllib.parse import quote, quote_plus, urljoin, urlsplit
+
+from worlds.live.http.access import Access, RequestPolicy
+from worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
+from worlds.live.http.request import (
+    HttpRequest,
+    HttpResponse,
+    HttpStatusError,
+    InvalidResponse,
+    ServerBusy,
+    format_status,
+    get_host,
+)
+from worlds.live.http.response_cache import ResponseCache
+from worlds.live.http.transport import DeadlineExceeded, TransportError, send_once
+from worlds.source import SourceTimeout, SourceUnavailable
+
+
+@dataclass(slots=True)
+class _KeyLock:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    callers: int = 0
+
+
+class SingleFlight:
+    """One turn a key; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns: dict[str, _KeyLock] = {}
+
+    @contextmanager
+    def taken(self, key: str, ends: float) -> Iterator[None]:
+        """Be the only one with that key; Late when others had it until `ends` (of time.monotonic)."""
+        with self._lock:
+            turn = self._turns.setdefault(key, _KeyLock())
+            turn.callers += 1
+        try:
+            if not turn.lock.acquire(timeout=max(0.0, ends - time.monotonic())):
+                raise DeadlineExceeded
+            try:
+                yield
+            finally:
+                turn.lock.release()
+        finally:
+            with self._lock:
+                turn.callers -= 1
+                if not turn.callers:
+                    del self._turns[key]
+
+
+_MAX_REDIRECTS = 5
+_INITIAL_BACKOFF = 0.5
+_MAX_ERROR_BODY = 10_000
+_MIN_SECRET_LENGTH = 8
+_URL_SAFE_CHARACTERS = "%/:?#[]@!$&'()*+,;=~"
+_STATUS_ADVICE = {
+    401: "; it wants a key: check the headers in world.toml and the variables that they name",
+    403: "; it lets this program not in: check the contact, and the headers in world.toml",
+    404: "; check its address in world.toml",
+    410: "; check its address in world.toml",
+    413: "; ask for less",
+    414: "; ask for less",
+}
+_CALL_DEADLINE: ContextVar[float] = ContextVar("ends", default=math.inf)
+"""When the call that sends several requests has to be over."""
+
+
+@dataclass(slots=True)
+class _RequestDeadline:
+    """How long one call may still take, and how long it stood before closed gates."""
+
+    ends: float
+    waited: float = 0.0
+
+
+class RecordingHttpClient:
+    """Asks the hosts of one source under its policy; safe to share between threads.
+
+    `send` gives a whole, checked answer (recorded, or new and then recorded) or raises a SourceError in one sentence.
+    """
+
+    def __init__(self, policy: RequestPolicy, answers: ResponseCache, access: Access) -> None:
+        self._policy = policy
+        self._answers = answers
+        self._access = access
+        self._turns = SingleFlight()
+        words = {
+            word for _, value in policy.headers for word in (value, *value.split()) if len(word) >= _MIN_SECRET_LENGTH
+        }
+        self._secrets = sorted({form for word in words for form in _secret_encodings(word)}, key=len, reverse=True)
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
+        key = request.key
+        if (recorded := self._recorded(key)) is not None:
+            return _require_success(recorded)
+        if not self._access.live:
+            raise SourceUnavailable(self._not_recorded(request))
+        own = {"User-Agent": self._access.user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
+        call = _RequestDeadline(min(time.monotonic() + self._policy.seconds, _CALL_DEADLINE.get()))
+        try:
+            with self._turns.taken(key, call.ends):
+                if (recorded := self._recorded(key)) is not None:
+                    return recorded
+                answer = self._asked(request, {**request.headers, **own}, call)
+                self._answers.record(key, answer)
+                return _require_success(answer)
+        except DeadlineExceeded as late:
+            raise SourceTimeout(self._too_late(request, call)) from late
+
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """Everything that this thread sends inside counts as one call, which as a whole has Policy.seconds."""
+        ends = min(time.monotonic() + self._policy.seconds, _CALL_DEADLINE.get())
+        token = _CALL_DEADLINE.set(ends)
+        try:
+            yield
+        finally:
+            _CALL_DEADLINE.reset(token)
+
+    def _recorded(self, key: str) -> HttpResponse | None:
+        """The recorded answer; while hosts may be asked, only a good one that is not too old."""
+        found = self._answers.latest(key, self._access.as_of)
+        fresh = found is not None and found.good and datetime.now(UTC) - found.moment < self._policy.keep
+        return found if fresh or not self._access.live else None
+
+    def _not_recorded(self, request: HttpRequest) -> str:
+        host = get_host(request.url)
+        if self._access.as_of is not None:
+            then = self._access.as_of.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            return f"{host} had not been asked this by {then}, so nothing is known of what it would have answered."
+        return f"{host} has not been asked this before, and Showhow is offline; ask it once while connected."
+
+    def _asked(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
+        """Ask until there is an answer, no attempt is left, or the time is over."""
+        trouble = ""
+        for attempt in range(self._policy.attempts):
+            wait = _INITIAL_BACKOFF * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (spreads callers, guards nothing)
+            try:
+                answer = self._followed(request, headers, call)
+                if answer.status not in request.again:
+                    self._check(request, answer)
+                    return answer
+                trouble = f"answered {format_status(answer.status)}"
+                wait = self._told_to_wait(answer, wait)
+            except TransportError as broken:
+                trouble = f"could not be reached ({self._hushed(str(broken))})"
+            except ServerBusy as busy:
+                trouble = f"had no time ({busy})"
+            if attempt + 1 == self._policy.attempts or time.monotonic() + wait > call.ends:
+                break
+            time.sleep(wait)
+        times = f", {attempt + 1} times in a row" if attempt else ""
+        raise SourceUnavailable(f"{get_host(request.url)} {trouble}{times}; try again {_format_retry_time(wait)}.")
+
+    def _told_to_wait(self, answer: HttpResponse, wait: float) -> float:
+        """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
+        told = parse_retry_after(answer.headers.get("retry-after"))
+        if told is None and answer.status != 429:
+            return wait
+        wait = wait if told is None else min(told, MAX_RETRY_AFTER)
+        get_rate_limiter(get_host(answer.url)).rest(wait)
+        return wait
+
+    def _followed(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
+        """The answer at the end of the redirects, each to a host of the policy."""
+        for _ in range(_MAX_REDIRECTS):
+            host = self._permitted(request.url)
+            with get_rate_limiter(host).entered(self._policy, call.ends) as waited:
+                call.waited += waited
+                answer = self._without_keys(send_once(request, headers, call.ends, self._policy.most_bytes))
+            place = answer.headers.get("location")
+            if answer.status not in {301, 302, 303, 307, 308} or place is None:
+                return answer
+            request = replace(request, url=self._onward(request.url, place))
+        raise InvalidResponse(f"{get_host(request.url)} redirects more than {_MAX_REDIRECTS} times; check its address.")
+
+    def _onward(self, url: str, place: str) -> str:
+        try:
+            # Bytes beyond ASCII travel as browsers send them.
+            onward = urljoin(url, quote(place.encode("latin-1"), safe=_URL_SAFE_CHARACTERS))
+            get_host(onward)
+        except ValueError as wrong:
+            raise InvalidResponse(
+                f"{get_host(url)} redirects to what is no address; check its address in world.toml."
+            ) from wrong
+        if url.startswith("https:") and not onward.startswith("https:"):
+            raise SourceUnavailable(
+                f"{get_host(url)} leads from https to an open connection, on which anybody could read along; "
+                "check its address in world.toml."
+            )
+        return onward
+
+    def _without_keys(self, answer: HttpResponse) -> HttpResponse:
+        """A host that repeats our keys in what it says must not bring them into the record or a sentence."""
+        body = answer.body
+        for secret in self._secrets:
+            body = body.replace(secret.encode(), b"...")
+        # Where it leads on has to stay as it is; it is followed, and neither recorded nor told.
+        told = {name: value if name == "location" else self._hushed(value) for name, value in answer.headers.items()}
+        return replace(answer, url=self._hushed(answer.url), headers=told, body=body)
+
+    def _hushed(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "...")
+        return text
+
+    def _too_late(self, request: HttpRequest, call: _RequestDeadline) -> str:
+        waited = f" ({call.waited:.0f} s of them spent waiting for one of its {self._policy.at_once} places)"
+        return (
+            f"{get_host(request.url)} did not answer within {self._policy.seconds:g} s"
+            f"{waited if call.waited >= 1 else ''}; ask for less, or try again in a minute."
+        )
+
+    def _permitted(self, url: str) -> str:
+        parts = urlsplit(url)
+        host = get_host(url)
+        if parts.scheme not in {"http", "https"} or parts.username is not None or host not in self._policy.hosts:
+            raise SourceUnavailable(
+                f"Nothing is fetched from {host or 'that address'}: this world only asks "
+                f"{', '.join(sorted(self._policy.hosts))}."
+            )
+        return host
+
+    def _check(self, request: HttpRequest, answer: HttpResponse) -> None:
+        """Raise for what is neither an answer to the request nor a verdict on it."""
+        if answer.status in request.verdicts:
+            return
+        if _require_success(answer).content_type not in request.types:
+            raise InvalidResponse(
+                f"{get_host(answer.url)} answered with {answer.content_type or 'something of no type'} instead of "
+                f"{request.types[0]}; check the address in world.toml."
+            )
+        request.check(answer)
+
+
+def _require_success(answer: HttpResponse) -> HttpResponse:
+    """The answer, or BadStatus where it tells of a failure."""
+    if answer.good:
+        return answer
+    advice = _STATUS_ADVICE.get(answer.status, "")
+    raise HttpStatusError(
+        f"{get_host(answer.url)} answered {format_status(answer.status)}{advice}.",
+        answer.status,
+        answer.body[:_MAX_ERROR_BODY],
+    )
+
+
+def _secret_encodings(word: str) -> set[str]:
+    """A word as answers may hold it: as it is, and escaped as JSON (PHP's too), mark-up and addresses are."""
+    in_json = json.dumps(word)[1:-1]
+    return {
+        word,
+        in_json,
+        in_json.replace("/", "\\/"),
+        escape(word),
+        quote(word),
+        quote(word, safe=""),
+        quote_plus(word),
+    }
+
+
+def _format_retry_time(seconds: float) -> str:
+    return f"after {(datetime.now(UTC) + timedelta(seconds=max(seconds, 5.0))).strftime('%H:%M:%S UTC')}"

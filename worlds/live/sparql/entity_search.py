@@ -1,0 +1,143 @@
+"""Entities found by what they are called, by asking for the labels themselves."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from worlds import terms
+from worlds.live.sparql.protocol import SparqlClient
+from worlds.text_normalization import normalize_name, replace_surrogates
+
+_MAX_MATCHES = 200
+"""Names that are looked at, the shortest first."""
+_WORD = re.compile(r"\w+")
+_MAX_NAME_WORDS = 16
+_MAX_NAME_LENGTH = 500
+"""What is longer is nobody's name, and would not fit into a query."""
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Nobody's name has them, and a server written in C ends the query at the first zero."""
+_NAME_PREDICATES = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
+
+
+class EntityFinder(Protocol):
+    def find(self, name: str, k: int) -> list[str]:
+        """At most k IRIs of what is called so, best first; [] when nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NameMatch:
+    iri: str
+    text: str
+    kind: int
+
+
+class SparqlNameSearch:
+    """Finds the IRIs of what is called so: first as it is written, then by its words in any case."""
+
+    def __init__(self, protocol: SparqlClient) -> None:
+        self._protocol = protocol
+        self._endpoint = protocol.endpoint
+
+    def find(self, name: str, k: int) -> list[str]:
+        """At most k IRIs, best first; [] when nothing is called so."""
+        name = _clean_name(name)
+        words = _WORD.findall(normalize_name(name))[:_MAX_NAME_WORDS]
+        if not name or k < 1:
+            return []
+        found = dict.fromkeys(self._ranked(name, self._exact(name)))
+        if len(found) < k and words and self._endpoint.search == "scan":
+            found |= dict.fromkeys(self._ranked(name, self._containing(words)))
+        return list(found)[:k]
+
+    def titled(self, title: str) -> list[str]:
+        """The IRIs of what the article of that title is about."""
+        title = _clean_name(title)
+        if not title:
+            return []
+        found = self._rows(
+            f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._pages(title))} }} ?page {_ABOUT_PREDICATE} ?s }}"
+        )
+        if not found and self._endpoint.search == "scan":
+            wanted = _quote_literal(
+                f"/wiki/{terms.page_iri_from_title(normalize_name(title)).removeprefix(terms.ARTICLE_NAMESPACE)}".casefold()
+            )
+            found = self._rows(
+                f"SELECT ?s WHERE {{ ?page {_ABOUT_PREDICATE} ?s FILTER(STRENDS(LCASE(STR(?page)), {wanted})) }} LIMIT 5"
+            )
+        return list(dict.fromkeys(row[0] for row in found))
+
+    def called(self, name: str) -> list[str]:
+        """The IRIs of what has exactly that label."""
+        name = _clean_name(name)
+        return list(dict.fromkeys(one.iri for one in self._exact(name) if one.kind == 0)) if name else []
+
+    def _pages(self, title: str) -> Iterator[str]:
+        spaced = " ".join(title.replace("_", " ").split())
+        for spelled in dict.fromkeys((spaced, spaced[:1].upper() + spaced[1:])):
+            name = terms.page_iri_from_title(spelled).removeprefix(terms.ARTICLE_NAMESPACE)
+            yield f"<{self._endpoint.articles or terms.ARTICLE_NAMESPACE}{name}>"
+
+    def _exact(self, name: str) -> list[_NameMatch]:
+        texts = " ".join(_quote_literal(name) + tag for tag in self._tags())
+        ways = " UNION ".join(
+            f"{{ VALUES ?name {{ {texts} }} ?s <{predicate}> ?name BIND({kind} AS ?kind) }}"
+            for predicate, kind in _NAME_PREDICATES
+        )
+        pages = " ".join(self._pages(name))
+        titled = f"{{ VALUES ?page {{ {pages} }} ?page {_ABOUT_PREDICATE} ?s BIND({_quote_literal(name)} AS ?name) BIND(1 AS ?kind) }}"
+        return self._names(f"SELECT ?s ?name ?kind WHERE {{ {ways} UNION {titled} }} LIMIT {_MAX_MATCHES}")
+
+    def _tags(self) -> Iterator[str]:
+        for language in dict.fromkeys((self._endpoint.language, "mul", "")):
+            yield f"@{language}" if language else ""
+
+    def _containing(self, words: list[str]) -> list[_NameMatch]:
+        tests = " && ".join(f"CONTAINS(LCASE(STR(?name)), {_quote_literal(word)})" for word in words)
+        ways = " UNION ".join(
+            f"{{ ?s <{predicate}> ?name BIND({kind} AS ?kind) }}" for predicate, kind in _NAME_PREDICATES
+        )
+        names = self._names(
+            f"SELECT ?s ?name ?kind WHERE {{ {ways} FILTER({tests}) }} ORDER BY STRLEN(STR(?name)) LIMIT {_MAX_MATCHES}"
+        )
+        return [one for one in names if _contains_words(one.text, words)]
+
+    def _names(self, sparql: str) -> list[_NameMatch]:
+        return [_NameMatch(iri, name, int(kind)) for iri, name, kind in self._rows(sparql)]
+
+    def _rows(self, sparql: str) -> list[tuple[str, ...]]:
+        rows = self._protocol.select(sparql).rows
+        return [
+            tuple(cell.value for cell in row if cell is not None)
+            for row in rows
+            if row[0] is not None and row[0].kind == "iri" and None not in row
+        ]
+
+    def _ranked(self, name: str, found: list[_NameMatch]) -> list[str]:
+        wanted = normalize_name(name)
+
+        def place(one: _NameMatch) -> tuple[bool, bool, int, int, str]:
+            spelled = normalize_name(one.text)
+            return spelled != wanted, not spelled.startswith(wanted), one.kind, len(spelled), one.iri
+
+        return [one.iri for one in sorted(found, key=place)]
+
+
+_ABOUT_PREDICATE = f"<{terms.SCHEMA_ABOUT}>"
+
+
+def _clean_name(name: str) -> str:
+    """The name as it can be asked for; "" for what is none."""
+    name = _CONTROL_CHARACTERS.sub(" ", replace_surrogates(name)).strip()
+    return name if len(name) <= _MAX_NAME_LENGTH else ""
+
+
+def _contains_words(text: str, words: list[str]) -> bool:
+    """Whether the words are words of the text, the last one perhaps only begun."""
+    known = _WORD.findall(normalize_name(text))
+    return set(words[:-1]) <= set(known) and any(word.startswith(words[-1]) for word in known)
+
+
+def _quote_literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'

@@ -1,0 +1,159 @@
+"""The api.php of a MediaWiki: searching by wikipedia-api, and what that lacks, all through the door."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import httpx
+import wikipediaapi
+
+from worlds.live.http.client import RecordingHttpClient
+from worlds.live.http.request import HttpRequest
+from worlds.live.wiki.api_replies import (
+    ExtensionsResponse,
+    PagesResponse,
+    ResponseT,
+    WikiPageRecord,
+    WikiSearchResponse,
+    parse_response,
+    response_validator,
+    strip_markup,
+)
+
+MAX_TITLE_BYTES = 255
+"""In bytes; no wiki has a longer one."""
+_BATCH_SIZE = 20
+"""Titles in one request: with the beginnings of their texts the api takes no more, and 50 without."""
+_MARKUP_PATTERN = re.compile(
+    r"\{\{|\}\}|\{\||\|\}|\|-|\|\||^#?redirect\b|(?:class|style|span|scope)=|<ref", re.IGNORECASE
+)
+_DISAMBIGUATION_PATTERN = re.compile(
+    r"\b(?:may|can|could) (?:also )?(?:refer to|mean|stand for)[^.]*:?$|\bname of:?$", re.IGNORECASE
+)
+_ILLEGAL_TITLE_CHARACTERS = re.compile(r"[#<>\[\]|{}\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class WikiSearchHit:
+    """One result of a search, the snippet in plain text."""
+
+    title: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class WikiPageProperties:
+    """What a wiki tells of one of its pages."""
+
+    title: str
+    item: str | None = None
+    description: str | None = None
+    extract: str | None = None
+    """How its text begins, where the wiki tells that."""
+    choices: bool = False
+    """Whether it only lists what else is called so."""
+
+
+class WikiApi:
+    """Asks one api.php; safe to share between threads."""
+
+    def __init__(self, url: str, language: str, door: RecordingHttpClient) -> None:
+        self._url = url
+        self._door = door
+        self._wiki = wikipediaapi.Wikipedia(
+            user_agent="Showhow", language=language, max_retries=0, transport=_RecordingTransport(url, door)
+        )
+
+    def ask(self, parameters: Mapping[str, str | int], wanted: type[ResponseT]) -> ResponseT:
+        """What the api says; errors other than of a missing page are a SourceError."""
+        asked = urlencode({**parameters, "format": "json", "formatversion": 2})
+        return parse_response(
+            self._door.send(HttpRequest(f"{self._url}?{asked}", check=response_validator(wanted))), wanted
+        )
+
+    def search(self, words: str, what: str, limit: int) -> list[WikiSearchHit]:
+        """The wiki's own search; `what` is title, text or nearmatch (the page of exactly that name, case aside)."""
+        pages = self._wiki.search(words, limit=limit, what=what).pages
+        return [
+            WikiSearchHit(title, _clean_snippet(page.search_meta.snippet if page.search_meta else ""))
+            for title, page in pages.items()
+        ]
+
+    def properties(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
+        """By each title as it was given: what is told of the page there, redirects followed; without missing ones."""
+        known: dict[str, WikiPageProperties] = {}
+        asked = [title for title in dict.fromkeys(titles) if _is_valid_title(title)]
+        for start in range(0, len(asked), _BATCH_SIZE):
+            known |= self._batch(asked[start : start + _BATCH_SIZE])
+        return known
+
+    def _batch(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
+        found = self.ask(
+            {
+                "action": "query",
+                "titles": "|".join(titles),
+                "redirects": 1,
+                "prop": "pageprops|description|extracts",
+                "ppprop": "wikibase_item|wikibase-shortdesc|disambiguation",
+                "exintro": 1,
+                "explaintext": 1,
+                "exsentences": 2,
+                "exlimit": _BATCH_SIZE,
+            },
+            PagesResponse,
+        ).query
+        led_to = {step.start: step.to for step in (*found.normalized, *found.redirects)}
+        pages = {page.title: page for page in found.pages if page.pageid is not None}
+        known = {}
+        for title in titles:
+            end = title
+            for _ in range(3):
+                end = led_to.get(end, end)
+            if end in pages:
+                known[title] = _build_properties(pages[end])
+        return known
+
+    def has_title_search(self) -> bool:
+        """Whether titles can be searched on their own; where CirrusSearch works they cannot, and need not be."""
+        found = self.ask({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, ExtensionsResponse)
+        return all(each.name != "CirrusSearch" for each in found.query.extensions)
+
+
+class _RecordingTransport(httpx.BaseTransport):
+    """Sends what wikipedia-api searches for in its Wikipedia through the door, to the api.php that is meant."""
+
+    def __init__(self, url: str, door: RecordingHttpClient) -> None:
+        self._url = url
+        self._door = door
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        asked = request.url.query.decode("ascii")
+        answer = self._door.send(HttpRequest(f"{self._url}?{asked}", check=response_validator(WikiSearchResponse)))
+        return httpx.Response(answer.status, headers={"content-type": answer.content_type}, content=answer.body)
+
+
+def _is_valid_title(title: str) -> bool:
+    return (
+        bool(title.strip()) and not _ILLEGAL_TITLE_CHARACTERS.search(title) and len(title.encode()) <= MAX_TITLE_BYTES
+    )
+
+
+def _clean_snippet(markup: str) -> str:
+    """A snippet in plain text; "" where it is mostly the markup of templates and tables."""
+    text = strip_markup(markup)
+    return "" if _MARKUP_PATTERN.search(text) else text
+
+
+def _build_properties(page: WikiPageRecord) -> WikiPageProperties:
+    told = page.pageprops
+    extract = " ".join(page.extract.split())
+    return WikiPageProperties(
+        page.title,
+        told.get("wikibase_item"),
+        page.description or told.get("wikibase-shortdesc") or None,
+        extract or None,
+        "disambiguation" in told
+        or page.title.endswith("(disambiguation)")
+        or bool(_DISAMBIGUATION_PATTERN.search(extract)),
+    )

@@ -1,0 +1,321 @@
+"""A rendered wiki page as plain text: sentences, rows of tables, sections; notes, boxes and hidden parts left out.
+
+Tables and infoboxes as rows, one sentence-like row a line, each value with what heads it.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from worlds.importers.jsonl import split_sentences
+
+CellReader = Callable[[LexborNode, str], str]
+"""Reads a cell's text in one line, its parts set apart by the second argument."""
+_SEPARATOR = "; "
+_MAX_COLUMNS = 100
+_BULLETS = "•·–—-"
+
+
+@dataclass(frozen=True, slots=True)
+class _TableCell:
+    place: int
+    """Of the cell in the table, so that one over several columns or rows is known to be one."""
+    text: str
+    head: bool
+
+
+def format_table_rows(table: LexborNode, read: CellReader) -> list[str]:
+    """The caption, then each row as `Head: value; Head: value`; without heads the values alone."""
+    caption = next((child for child in table.iter() if child.tag == "caption"), None)
+    lines = [read(caption, " ")] if caption is not None else []
+    rows = _build_grid(table, read)
+    heads, rows = _split_headers(rows)
+    lines += (_format_row(row, heads) for row in rows)
+    return [line for line in lines if line]
+
+
+def format_infobox_rows(table: LexborNode, read: CellReader) -> list[str]:
+    """Each fact of an infobox as `Label: value`, a part of a group as `Group, label: value`."""
+    lines = []
+    group = ""
+    for row in _build_grid(table, read):
+        texts = list({cell.place: cell.text for cell in row if cell.text}.values())
+        heads = [cell for cell in row if cell.head]
+        if not texts:
+            continue
+        if len(texts) == 1 and heads:
+            # The first heading over the whole width is the title itself; the others head groups.
+            group = texts[0]
+        elif len(texts) > 1:
+            label, value = texts[0], _SEPARATOR.join(texts[1:])
+            part = label[0] in _BULLETS
+            label = label.lstrip(_BULLETS).strip()
+            lines.append(f"{group}, {label}: {value}" if part and group else f"{label}: {value}")
+            group = group if part else texts[0]
+        else:
+            lines.append(texts[0])
+    return lines
+
+
+def _build_grid(table: LexborNode, read: CellReader) -> list[list[_TableCell]]:
+    """The rows with every cell at each place that it covers."""
+    grid: list[list[_TableCell]] = []
+    hanging: dict[int, tuple[_TableCell, int]] = {}
+    place = 0
+    for tr in _iter_own_rows(table):
+        row: list[_TableCell] = []
+        waiting = [cell for cell in tr.iter() if cell.tag in {"td", "th"}]
+        while waiting or any(column >= len(row) for column in hanging):
+            column = len(row)
+            if column in hanging:
+                cell, left = hanging.pop(column)
+                row.append(cell)
+                if left > 1:
+                    hanging[column] = (cell, left - 1)
+                continue
+            if not waiting:
+                row.append(_TableCell(-1, "", head=False))
+                continue
+            node = waiting.pop(0)
+            head = node.tag == "th"
+            cell = _TableCell(place, read(node, " " if head else _SEPARATOR), head)
+            place += 1
+            down = _parse_span(node, "rowspan")
+            for over in range(min(_parse_span(node, "colspan"), _MAX_COLUMNS)):
+                if down > 1:
+                    hanging[column + over] = (cell, down - 1)
+                row.append(cell)
+        grid.append(row)
+    return grid
+
+
+def _iter_own_rows(table: LexborNode) -> Iterator[LexborNode]:
+    """The rows of the table itself, not of one inside it."""
+    for child in table.iter():
+        if child.tag == "tr":
+            yield child
+        elif child.tag in {"thead", "tbody", "tfoot"}:
+            yield from (row for row in child.iter() if row.tag == "tr")
+
+
+def _parse_span(node: LexborNode, name: str) -> int:
+    told = (node.attributes.get(name) or "").strip()
+    return max(1, int(told)) if told.isdecimal() and len(told) < 5 else 1
+
+
+def _split_headers(rows: list[list[_TableCell]]) -> tuple[list[str], list[list[_TableCell]]]:
+    """What heads each column, from the first rows that hold nothing but heads; and the rows after those."""
+    count = 0
+    while count < len(rows) and rows[count] and all(cell.head or not cell.text for cell in rows[count]):
+        count += 1
+    if count == len(rows):
+        return [], rows
+    width = max((len(row) for row in rows[:count]), default=0)
+    heads = []
+    for column in range(width):
+        over = {row[column].place: row[column].text for row in rows[:count] if column < len(row)}
+        heads.append(" ".join(text for text in over.values() if text))
+    return heads, rows[count:]
+
+
+def _format_row(row: list[_TableCell], heads: list[str]) -> str:
+    parts: list[str] = []
+    seen: set[int] = set()
+    for column, cell in enumerate(row):
+        if not cell.text or cell.place in seen:
+            continue
+        seen.add(cell.place)
+        head = heads[column] if column < len(heads) else ""
+        parts.append(f"{head}: {cell.text}" if head and head != cell.text else cell.text)
+    if not heads and len(parts) == 2 and row[0].head:
+        return f"{parts[0]}: {parts[1]}"
+    return _SEPARATOR.join(parts)
+
+
+_IGNORED_SELECTOR = ", ".join(
+    "style script noscript template link meta audio video figure sup.reference ol.references .reflist .gallery .thumb "
+    ".mw-editsection .mw-references-wrap .mw-cite-backlink .mw-empty-elt .mw-jump-link .error .noprint .toc #toc "
+    ".navbox .vertical-navbox .navbox-styles .sidebar .metadata .ambox .hatnote .portalbox .sistersitebox .catlinks "
+    ".authority-control .portal-bar .side-box .shortdescription #coordinates .geo-nondefault "
+    ".mw-indicators .visually-hidden .sr-only .mwe-math-fallback-image-inline .mwe-math-fallback-image-display "
+    "[hidden] [aria-hidden=true] [role=navigation]".split()
+)
+_FORMULA_SELECTOR = ".mwe-math-mathml-inline, .mwe-math-mathml-display, .mwe-math-mathml-a11y"
+"""Hidden from those who see, who are shown a picture of it."""
+_TEX_STYLE_PATTERN = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
+_INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+"""Marks for typesetting, which nobody reads, types or quotes."""
+_HIDDEN_STYLE_PATTERN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HEADING_TAGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
+_INLINE_TAGS = frozenset(
+    "a abbr b bdi bdo big cite code data del dfn em font i ins kbd mark math q ruby rb rp rt s samp semantics "
+    "annotation small span strike strong sub sup time tt u var wbr".split()
+)
+_MAX_DEPTH = 150
+INFOBOX_HEADING = "Infobox"
+
+
+@dataclass(frozen=True, slots=True)
+class DisambiguationChoice:
+    """One line of a page that lists what a name may mean."""
+
+    title: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class WikiPage:
+    """What a reader sees of a page."""
+
+    sentences: tuple[str, ...]
+    sections: tuple[tuple[str, int], ...]
+    choices: tuple[DisambiguationChoice, ...]
+    """The first link of each point of a list, of use on a page that only lists what else is called so."""
+    lists_names: bool
+    """Whether the page itself says that this is all it does."""
+
+
+@functools.lru_cache(maxsize=64)
+def parse_page(html: str, language: str) -> WikiPage:
+    """The page that MediaWiki rendered; remembered, because a page is mostly read several times in a row."""
+    tree = LexborHTMLParser(html)
+    root = tree.css_first(".mw-parser-output") or tree.body
+    if root is None:
+        return WikiPage((), (), (), lists_names=False)
+    skipped = {node.mem_id for node in root.css(_IGNORED_SELECTOR)}
+    skipped |= {
+        node.mem_id for node in root.css("[style]") if _HIDDEN_STYLE_PATTERN.search(node.attributes.get("style") or "")
+    }
+    reader = _WikiPageParser(skipped - {node.mem_id for node in root.css(_FORMULA_SELECTOR)}, language)
+    reader.read(root)
+    reader.end()
+    lists_names = tree.css_first("#disambigbox, .dmbox, .disambigbox, #setindexbox") is not None
+    return WikiPage(tuple(reader.sentences), reader.kept_sections(), tuple(reader.choices), lists_names=lists_names)
+
+
+class _WikiPageParser:
+    def __init__(self, skipped: set[int], language: str) -> None:
+        self._skipped = skipped
+        self._language = language
+        self._text: list[str] = []
+        self._boxes: list[str] = []
+        self._sections: list[tuple[str, int]] = []
+        self.sentences: list[str] = []
+        self.choices: list[DisambiguationChoice] = []
+
+    def read(self, node: LexborNode, depth: int = 0) -> None:
+        """Read what is inside a node; blocks end sentences, tables become rows."""
+        for child in node.iter(include_text=True):
+            if child.mem_id in self._skipped:
+                continue
+            tag = child.tag or ""
+            if child.is_text_node or tag == "math":
+                self._text.append(_node_text(child))
+            elif tag in _INLINE_TAGS:
+                self._text.append(self.inline(child, depth + 1))
+            elif tag == "br":
+                self._text.append("\n")
+            else:
+                self._block(child, tag, depth + 1)
+
+    def _block(self, node: LexborNode, tag: str, depth: int) -> None:
+        self._flush()
+        if tag in _HEADING_TAGS:
+            self._heading(self.inline(node, depth))
+        elif tag == "table":
+            self._table(node)
+        elif depth > _MAX_DEPTH:
+            self._text.append(node.text())
+        else:
+            if tag == "li":
+                self._choice(node, depth)
+            self.read(node, depth)
+        self._flush()
+
+    def inline(self, node: LexborNode, depth: int, gap: str = " ") -> str:
+        """All text inside a node; blocks in it are set apart by `gap`."""
+        if depth > _MAX_DEPTH:
+            return node.text()
+        parts = []
+        for child in node.iter(include_text=True):
+            if child.mem_id in self._skipped:
+                continue
+            if child.is_text_node or child.tag == "math":
+                parts.append(_node_text(child))
+            elif child.tag == "br":
+                parts.append(gap)
+            elif child.tag in _INLINE_TAGS:
+                parts.append(self.inline(child, depth + 1, gap))
+            else:
+                parts.append(gap + self.inline(child, depth + 1, gap) + gap)
+        return "".join(parts)
+
+    def cell(self, node: LexborNode, gap: str) -> str:
+        """The text of a table's cell in one line, its parts set apart."""
+        parts = (" ".join(part.split()) for part in self.inline(node, 0, gap).split(gap))
+        return gap.join(part for part in parts if part)
+
+    def end(self) -> None:
+        """Finish the last sentence."""
+        self._flush()
+        self._end_introduction()
+
+    def kept_sections(self) -> tuple[tuple[str, int], ...]:
+        """The headings that have something under them."""
+        starts = [*(place for _, place in self._sections), len(self.sentences)]
+        return tuple(section for section, end in zip(self._sections, starts[1:], strict=True) if section[1] < end)
+
+    def _flush(self) -> None:
+        text = "".join(self._text)
+        self._text.clear()
+        if text.strip():
+            lines = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+            self.sentences += split_sentences(lines, self._language)
+
+    def _heading(self, text: str) -> None:
+        self._end_introduction()
+        self._sections.append((" ".join(text.split()), len(self.sentences)))
+
+    def _end_introduction(self) -> None:
+        """What stands in the infobox comes after the introduction, as a section of its own."""
+        if self._boxes:
+            self._sections.append((INFOBOX_HEADING, len(self.sentences)))
+            self.sentences += self._boxes
+            self._boxes.clear()
+
+    def _table(self, node: LexborNode) -> None:
+        names = node.attributes.get("class") or ""
+        if "infobox" in names or "sinottico" in names:
+            rows = format_infobox_rows(node, self.cell)
+            if not self._sections:
+                self._boxes += rows
+                return
+        else:
+            rows = format_table_rows(node, self.cell)
+        self.sentences += rows
+
+    def _choice(self, node: LexborNode, depth: int) -> None:
+        link = next((a for a in node.css("a[title]") if _is_page_link(a)), None)
+        if link is None or (outer := link.attributes.get("title")) is None:
+            return
+        shown = " ".join(self.inline(link, depth).split())
+        line = " ".join(self.inline(node, depth, "\n").strip().split("\n")[0].split())
+        told = line.removeprefix(shown).lstrip(" ,:;–—-").strip()
+        self.choices.append(DisambiguationChoice(outer, told))
+
+
+def _node_text(node: LexborNode) -> str:
+    """The words of a text, or a formula as its author wrote it."""
+    if node.is_text_node:
+        return _INVISIBLE_CHARACTERS.sub("", node.text_content or "")
+    written = node.attributes.get("alttext") or node.text()
+    styled = _TEX_STYLE_PATTERN.fullmatch(written.strip())
+    return styled[1].strip() if styled else written
+
+
+def _is_page_link(link: LexborNode) -> bool:
+    names = (link.attributes.get("class") or "").split()
+    return not {"new", "external", "extiw", "image"} & set(names)
