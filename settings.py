@@ -39,7 +39,7 @@ class Settings:
     """Whether live worlds answer from their record only."""
     as_of: datetime | None = None
     """The moment as of which live worlds answer, from their record."""
-    tools: Path | None = None
+    tools_file: Path | None = None
     """The file that declares tools of others, where it is not tools.toml in the home."""
 
     @classmethod
@@ -60,11 +60,11 @@ class Settings:
             contact=found.get("SHOWHOW_CONTACT"),
             offline=_parse_flag(found.get("SHOWHOW_OFFLINE")),
             as_of=_parse_datetime(found.get("SHOWHOW_AS_OF")),
-            tools=Path(tools).expanduser().resolve() if (tools := found.get("SHOWHOW_TOOLS")) else None,
+            tools_file=Path(tools).expanduser().resolve() if (tools := found.get("SHOWHOW_TOOLS")) else None,
         )
 
     @property
-    def worlds(self) -> Path:
+    def worlds_folder(self) -> Path:
         """The folder that holds one folder a world."""
         return self.home / "worlds"
 

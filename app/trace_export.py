@@ -17,9 +17,9 @@ def build_export(session: Any, records: Iterable[TraceRecord]) -> TraceExport:
     """These traces of the store, ready for any format."""
     return TraceExport(
         records,
-        tools={name: _tool_definition(tool) for name, tool in tool_registry().all().items()},
-        offered=tuple(tool.name for tool in tool_registry().offered(None)),
-        find=partial(_find_trace, session),
+        tools={name: _tool_definition(tool) for name, tool in tool_registry().all_tools().items()},
+        offered_tools=tuple(tool.name for tool in tool_registry().available_tools(None)),
+        find_trace=partial(_find_trace, session),
     )
 
 

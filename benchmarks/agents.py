@@ -61,7 +61,7 @@ class AgentWorkload:
     def task(self, question: str) -> Task:
         """The question with its demonstrations, chosen as for any."""
         row = self.context.encode([question])[0]
-        picks = select_demonstrations(self.pool, row, AgentOptions(k=DEMONSTRATION_COUNT).wish()).picks
+        picks = select_demonstrations(self.pool, row, AgentOptions(k=DEMONSTRATION_COUNT).selection_config()).picks
         shown = [self.gold[pick.item % len(self.gold)] for pick in picks]
         return Task(question, self.context, available_tools(self.context.world), shown)
 
@@ -140,12 +140,12 @@ class TimingRecorder:
         self._since = time.perf_counter()
 
     @property
-    def taken(self) -> list[Step]:
-        return self._keeper.taken
+    def recorded_steps(self) -> list[Step]:
+        return self._keeper.recorded_steps
 
     @property
-    def used(self) -> Usage:
-        return self._keeper.used
+    def usage(self) -> Usage:
+        return self._keeper.usage
 
     def begin(self, new: NewStep) -> Step:
         step = self._keeper.begin(new)
@@ -157,8 +157,8 @@ class TimingRecorder:
         self._since = time.perf_counter()
         return self._keeper.complete(step, observed)
 
-    def conclude(self, ended: RunOutcome) -> None:
-        self._keeper.conclude(ended)
+    def finish(self, ended: RunOutcome) -> None:
+        self._keeper.finish(ended)
 
 
 def _measure_throughput(ground: AgentWorkload, home: Path) -> Iterator[dict[str, Any]]:

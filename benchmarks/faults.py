@@ -70,8 +70,8 @@ class FaultTrial:
     fault: str
     tool: str
     seconds: float
-    said: str
-    wrong: str
+    message: str
+    problem: str
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
@@ -86,8 +86,8 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
             for one in sweep_fault(fault, servers, home / fault, CALL_LIMIT_SECONDS, SentenceEncoder(BUNDLED_MODEL))
         ]
     size = f"{len(FAULTS)} faults x {len({one.source for one in tried})} sources, {len(tried)} steps"
-    lost = [one for one in tried if one.wrong]
-    note = "; ".join(f"{one.source}, {one.fault}, {one.tool}: {one.wrong}" for one in lost[:3]) or None
+    lost = [one for one in tried if one.problem]
+    note = "; ".join(f"{one.source}, {one.fault}, {one.tool}: {one.problem}" for one in lost[:3]) or None
     yield {"name": "faults_tried", "size": size, "value": len(tried), "unit": "steps"}
     yield {"name": "faults_steps_lost", "size": size, "value": len(lost), "unit": "steps", "note": note}
     longest = max(tried, key=lambda one: one.seconds)
@@ -126,7 +126,7 @@ def sweep_fault(
     sweeps = [_FaultSweep(name, fault, servers, folder / name, seconds) for name in sources]
     with closing(Database(f"sqlite:///{folder / 'showhow.db'}")) as store, ThreadPoolExecutor(len(sources)) as threads:
         upgrade(store)
-        swept = [threads.submit(each.tried, encode, _DraftTrace(store, each.source)) for each in sweeps]
+        swept = [threads.submit(each.run_trials, encode, _DraftTrace(store, each.source)) for each in sweeps]
         return [one for each in swept for one in each.result()]
 
 
@@ -138,17 +138,17 @@ class _FaultSweep:
         self._servers, self._folder, self._seconds = servers, folder, seconds
         folder.mkdir(parents=True)
 
-    def tried(self, encode: EncodeFunction, trace: "_DraftTrace") -> list[FaultTrial]:
+    def run_trials(self, encode: EncodeFunction, trace: "_DraftTrace") -> list[FaultTrial]:
         """Each call under the fault, and then without it."""
         with ExitStack() as opened:
-            proxy, context = self._context(encode, opened)
+            proxy, context = self._open_context(encode, opened)
             calls = {"text": TEXT_CALLS, "model": MODEL_CALLS}.get(self.source, GRAPH_CALLS)
-            found = [self._one(name, arguments, proxy, context, trace) for name, arguments in calls]
-            stored = trace.handed_in()
+            found = [self._try_step(name, arguments, proxy, context, trace) for name, arguments in calls]
+            stored = trace.submit()
         whole = stored == 2 * len(calls)
         return found if whole else [_mark_lost(one, f"{stored} steps stored of {2 * len(calls)}") for one in found]
 
-    def _context(self, encode: EncodeFunction, opened: ExitStack) -> tuple[Proxy, ToolContext]:
+    def _open_context(self, encode: EncodeFunction, opened: ExitStack) -> tuple[Proxy, ToolContext]:
         """The proxy before the source, and what the tools work with: the other sources are whole."""
         servers = self._servers
         endpoint, graph = servers.endpoints.get(self.source) or next(iter(servers.endpoints.values()))
@@ -164,29 +164,29 @@ class _FaultSweep:
             chat = build_chat_client(ModelProfile("scripted", proxy.url, "no-key-is-needed", self._seconds))
         return proxy, ToolContext(world, encode, chat)
 
-    def _one(
+    def _try_step(
         self, name: str, arguments: dict[str, Any], proxy: Proxy, context: ToolContext, trace: "_DraftTrace"
     ) -> FaultTrial:
-        before = self._recorded(proxy)
+        before = self._count_recorded(proxy)
         proxy.fault = FAULTS[self._fault]
         asked = proxy.asked
         began = time.perf_counter()
-        step = trace.step(name, arguments, context)
+        step = trace.record_step(name, arguments, context)
         took = time.perf_counter() - began
         reached = proxy.asked > asked
         proxy.fault = None
-        recorded = self._recorded(proxy) - before
-        said, wrong = self._judged(step)
+        recorded = self._count_recorded(proxy) - before
+        said, wrong = self._judge_step(step)
         # A call of the model may be tried again within one limit, and the grammar answers after it.
         late = took > self._seconds + GRACE_SECONDS
         wrong = wrong or ("it came too late" if late else "") or ("the fault was never met" if not reached else "")
         wrong = wrong or (f"{recorded} answers were recorded" if recorded else "")
-        after = trace.step(name, arguments, context)
+        after = trace.record_step(name, arguments, context)
         if after["error"] is not None or not after["observation"]:
             wrong = wrong or f"the next step failed: {after['error']}"
         return FaultTrial(self.source, self._fault, name, took, said, wrong)
 
-    def _judged(self, step: Mapping[str, Any]) -> tuple[str, str]:
+    def _judge_step(self, step: Mapping[str, Any]) -> tuple[str, str]:
         """What the stored step says of the fault, and what is wrong with that."""
         if self.source == "model":
             # The tools do without a model that fails, and say so.
@@ -199,7 +199,7 @@ class _FaultSweep:
         one = said.endswith(".") and "\n" not in said and len(said) <= 500 and "Traceback" not in said
         return said, wrong or ("" if one else f"it is no clear sentence: {said!r}")
 
-    def _recorded(self, proxy: Proxy) -> int:
+    def _count_recorded(self, proxy: Proxy) -> int:
         """How many answers of the source at fault there are."""
         file = self._folder / "worlds" / "live" / RESPONSE_CACHE_FILE
         with closing(sqlite3.connect(file)) as record:
@@ -220,7 +220,7 @@ class _DraftTrace:
             session.flush()
             self._id: UUID = recording.start_trace(session, question.id, self._by).id
 
-    def step(self, name: str, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+    def record_step(self, name: str, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         """Written, run and completed as on the Annotate page; gives what the store has of it."""
         new = recording.NewStep(f"I call {name}.", name, arguments)
         with self._store.begin() as session:
@@ -234,7 +234,7 @@ class _DraftTrace:
             kept = traces.load_trace(session, self._id).steps[-1]
             return {name: getattr(kept, name) for name in ("observation", "data", "error")}
 
-    def handed_in(self) -> int:
+    def submit(self) -> int:
         """Submit it; gives how many of its steps are stored whole."""
         with self._store.begin() as session:
             recording.submit_trace(
@@ -249,4 +249,4 @@ class _DraftTrace:
 
 
 def _mark_lost(one: FaultTrial, wrong: str) -> FaultTrial:
-    return FaultTrial(one.source, one.fault, one.tool, one.seconds, one.said, one.wrong or wrong)
+    return FaultTrial(one.source, one.fault, one.tool, one.seconds, one.message, one.problem or wrong)

@@ -80,7 +80,7 @@ def _measure_articles(worlds: Sequence[World], record: Path, titles: Sequence[st
     first, source = (_require_source(world.text) for world in worlds)
     pairs = []
     with (
-        httpx.Client(headers={"User-Agent": BENCH_ACCESS.user_agent()}) as client,
+        httpx.Client(headers={"User-Agent": BENCH_ACCESS.build_user_agent()}) as client,
         closing(sqlite3.connect(record)) as answers,
     ):
 

@@ -31,34 +31,36 @@ class SimulatedAnnotator:
     seconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def work(self, until: float) -> None:
+    def run_until(self, until: float) -> None:
         """Open the page, then commit a step every five seconds until the time is over."""
         pause = random.Random(self.name)  # noqa: S311 - spreads the load, guards nothing
         # The server closes a connection that is idle for five seconds, which is just when the next commit would use it.
         with httpx.Client(base_url=self.url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client:
-            page = self._ask(client, {"page": "", "query_params": {"you": [self.name], "project": [PROJECT_NAME]}})
+            page = self._send_request(
+                client, {"page": "", "query_params": {"you": [self.name], "project": [PROJECT_NAME]}}
+            )
             time.sleep(pause.random() * STEP_INTERVAL)
             while page is not None and time.monotonic() < until:
                 begun = time.perf_counter()
-                page = self._commit(client, page)
+                page = self._commit_step(client, page)
                 took = time.perf_counter() - begun
                 self.seconds.append(took)
                 time.sleep(max(0.0, STEP_INTERVAL - took))
 
-    def _commit(self, client: httpx.Client, page: dict[str, Any]) -> dict[str, Any] | None:
+    def _commit_step(self, client: httpx.Client, page: dict[str, Any]) -> dict[str, Any] | None:
         keys = _widget_keys(page["tree"])
         thought = next(key for key in keys if key.endswith("_thought"))
         query = next(key for key in keys if key.endswith("_arg_wikisearch_query"))
         text = f"{self.name} wants to know, step {len(self.thoughts) + 1}"
         values = {thought: text, query: f"person born in town number {len(self.thoughts)}"}
-        answer = self._ask(
+        answer = self._send_request(
             client, {"session_id": page["session_id"], "widget_state": values, "trigger": {"key": "run"}}
         )
         if answer is not None:
             self.thoughts.append(text)
         return answer
 
-    def _ask(self, client: httpx.Client, request: dict[str, Any]) -> dict[str, Any] | None:
+    def _send_request(self, client: httpx.Client, request: dict[str, Any]) -> dict[str, Any] | None:
         try:
             reply = client.post("/_stcore/agent/interact", json=request)
         except httpx.HTTPError as failed:
@@ -89,7 +91,7 @@ def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
 
 def _run_annotators(people: list[SimulatedAnnotator]) -> None:
     until = time.monotonic() + DURATION_SECONDS
-    threads = [threading.Thread(target=person.work, args=(until,)) for person in people]
+    threads = [threading.Thread(target=person.run_until, args=(until,)) for person in people]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -45,12 +45,12 @@ class _ScriptedModelServer:
         self._replies = [_encode_reply("I go on.", call) for call in calls] + [_encode_reply(FINAL_REPLY, None)]
 
     async def serve(self, pipe: Any) -> None:
-        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=256)
+        server = await asyncio.start_server(self._handle_connection, "127.0.0.1", 0, backlog=256)
         pipe.send(server.sockets[0].getsockname()[1])
         async with server:
             await server.serve_forever()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
         try:
             while True:

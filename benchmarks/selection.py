@@ -101,7 +101,7 @@ def _peer_selectors(
 def _build_full_kernel(pool: CandidatePool, question: Any) -> Any:
     kernel = build_kernel(pool, question, SelectionConfig())
     rows = np.stack([kernel.rows(group) for group in range(len(kernel.groups))])
-    matrix = (1 - kernel.nugget) * rows[np.ix_(kernel.groups.of, kernel.groups.of)]
+    matrix = (1 - kernel.nugget) * rows[np.ix_(kernel.groups.labels, kernel.groups.labels)]
     np.fill_diagonal(matrix, 1.0)
     quality = np.exp(kernel.log_quality)
     matrix *= quality

@@ -21,15 +21,15 @@ class AppServer:
     """Where it serves, its process, and the seconds from its start to its first answer."""
 
     url: str
-    process: int
-    seconds: float
+    process_id: int
+    start_seconds: float
 
     def peak_mb(self) -> float:
         """The most memory that the process has held, in MB."""
-        for line in Path(f"/proc/{self.process}/status").read_text(encoding="utf-8").splitlines():
+        for line in Path(f"/proc/{self.process_id}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-        raise RuntimeError(f"/proc/{self.process}/status has no VmHWM")
+        raise RuntimeError(f"/proc/{self.process_id}/status has no VmHWM")
 
 
 def server_environment(home: Path) -> dict[str, str]:

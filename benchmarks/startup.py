@@ -52,7 +52,7 @@ def _time_start(home: Path) -> tuple[float, float]:
         reply = httpx.post(f"{server.url}/_stcore/agent/interact", json=request, timeout=60)
         if reply.json().get("status") != "ready":
             raise RuntimeError(f"the first page was not drawn: {reply.text[:200]}")
-        return server.seconds, time.perf_counter() - started
+        return server.start_seconds, time.perf_counter() - started
 
 
 def _measure_import(home: Path, data: Path | None) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def store_queries(
             review.count_by_status(session, project_id)
             page = review.list_for_review(session, project_id, limit=25)
             for _ in range(number % 3):
-                page = review.list_for_review(session, project_id, limit=25, after=page.after)
+                page = review.list_for_review(session, project_id, limit=25, after=page.next_cursor)
 
     def open_one(number: int) -> None:
         with database.read() as session:

@@ -40,10 +40,10 @@ class CommandRun:
     """What a command took: seconds by the clock and of processors, and the most memory of all its processes at once."""
 
     seconds: float
-    processor: float
+    cpu_seconds: float
     peak_mb: float
-    out: str
-    err: str
+    stdout: str
+    stderr: str
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
@@ -66,15 +66,15 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str, Any]]:
-    about = json.loads(run.out)
+    about = json.loads(run.stdout)
     note = f"load {os.getloadavg()[0]:.1f}"
-    stages = {stage: float(taken) for stage, taken in _STAGE_LINE.findall(run.err)}
+    stages = {stage: float(taken) for stage, taken in _STAGE_LINE.findall(run.stderr)}
     for stage, taken in stages.items():
         yield _world_result(f"worlds_{stage}", people, taken, "s", note)
     text = sum(stages[stage] for stage in ("people", "articles", "questions"))
     yield _world_result("worlds_facts_articles_questions", people, text, "s", "articles written and indexed")
     yield _world_result("worlds_whole", people, run.seconds, "s", "from the start of the process to its end")
-    yield _world_result("worlds_processor", people, run.processor, "s", "of all processes")
+    yield _world_result("worlds_processor", people, run.cpu_seconds, "s", "of all processes")
     yield _world_result("worlds_peak", people, run.peak_mb, "MB", "of all processes at once") | {
         "peak_mb": round(run.peak_mb)
     }
@@ -93,7 +93,7 @@ def _answering_result(people: int, folder: Path) -> dict[str, Any]:
     before = time.process_time()
     evaluation = ExpressionEvaluator(universe)
     for expression in expressions:
-        evaluation.answer(expression)
+        evaluation.evaluate(expression)
     seconds, processor = time.perf_counter() - listed, time.process_time() - before
     lists = f"before it lists of {found:,} children and friends {listed - started:.2f} s"
     note = f"{len(expressions)} questions, processor {processor * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
@@ -115,12 +115,12 @@ def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, A
     }
     words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
     run = _run_command([sys.executable, "-m", PUBLISHED_PACKAGE, *words], home)
-    ratio = round(run.processor / ours.processor, 1)
+    ratio = round(run.cpu_seconds / ours.cpu_seconds, 1)
     return told | {
         "value": round(ours.seconds, 2),
         "peer_value": round(run.seconds, 2),
         "ratio": ratio,
-        "note": f"processor seconds {ours.processor:.1f} and {run.processor:.1f}, of which the ratio is",
+        "note": f"processor seconds {ours.cpu_seconds:.1f} and {run.cpu_seconds:.1f}, of which the ratio is",
     }
 
 

@@ -64,9 +64,9 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = _parse_database_url(url)
         self.engine = _build_engine(self.url)
-        self._readers = self.engine.execution_options(reads_only=True)
+        self._read_engine = self.engine.execution_options(reads_only=True)
         # SQLite's own waiting is a lottery: under load some writer loses it for seconds. Threads take turns here.
-        self._turn = threading.Lock() if self.is_sqlite else None
+        self._write_lock = threading.Lock() if self.is_sqlite else None
 
     @property
     def is_sqlite(self) -> bool:
@@ -78,7 +78,7 @@ class Database:
         """One write transaction: all of it is on disk when the block ends, or none of it and a StoreError."""
         with (
             _translate_errors(),
-            self._my_turn(),
+            self._write_slot(),
             Session(self.engine, expire_on_commit=False) as session,
             session.begin(),
         ):
@@ -87,7 +87,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session for reading; what it gives are plain objects afterwards."""
-        with _translate_errors(), Session(self._readers, expire_on_commit=False) as session:
+        with _translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
             yield session
 
     def close(self) -> None:
@@ -95,16 +95,16 @@ class Database:
         self.engine.dispose()
 
     @contextmanager
-    def _my_turn(self) -> Iterator[None]:
-        if self._turn is None:
+    def _write_slot(self) -> Iterator[None]:
+        if self._write_lock is None:
             yield
             return
-        if not self._turn.acquire(timeout=BUSY_TIMEOUT_SECONDS):
+        if not self._write_lock.acquire(timeout=BUSY_TIMEOUT_SECONDS):
             raise _busy_error("another change is still being written")
         try:
             yield
         finally:
-            self._turn.release()
+            self._write_lock.release()
 
 
 def _parse_database_url(url: str) -> URL:

@@ -30,7 +30,7 @@ class DemonstrationFilter:
     text: str | None = None
     """Words that the question has, each anywhere in it."""
 
-    def told(self) -> dict[str, Any]:
+    def active_conditions(self) -> dict[str, Any]:
         """The conditions that are given, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

@@ -41,7 +41,7 @@ class QuestionImportCounts:
     """How many questions were new, and how many the project already had."""
 
     added: int
-    already: int
+    existing: int
 
 
 def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES) -> User:

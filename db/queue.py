@@ -17,7 +17,7 @@ class ProjectProgress:
 
     done: int
     total: int
-    mine: int
+    completed_by_user: int
     skipped: int
 
 
@@ -167,4 +167,4 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .join(Question, Question.id == Assignment.question_id)
         .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
     )
-    return ProjectProgress(done=done, total=total, mine=mine or 0, skipped=skipped_ones or 0)
+    return ProjectProgress(done=done, total=total, completed_by_user=mine or 0, skipped=skipped_ones or 0)

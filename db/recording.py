@@ -29,7 +29,7 @@ class NewStep:
     active_seconds: float | None = None
     usage: dict[str, Any] | None = None
     """What the calls of the language model took that wrote it."""
-    refused: str | None = None
+    refusal: str | None = None
     """Why its tool is not run at all; such a step is finished at once, with this as its error."""
 
 
@@ -87,8 +87,8 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
         wall_seconds=new.wall_seconds,
         active_seconds=new.active_seconds,
         usage={"thought": new.usage} if new.usage else {},
-        error=new.refused,
-        finished_at=utc_now() if new.tool is None or new.refused is not None else None,
+        error=new.refusal,
+        finished_at=utc_now() if new.tool is None or new.refusal is not None else None,
     )
     session.add(step)
     if trace.author_id is not None:

@@ -33,8 +33,8 @@ class ReviewItem:
 class ReviewPage:
     """A stretch of the list; `after` fetches the next one, None at the end."""
 
-    lines: list[ReviewItem]
-    after: tuple[datetime, UUID] | None
+    items: list[ReviewItem]
+    next_cursor: tuple[datetime, UUID] | None
 
 
 def list_for_review(  # noqa: PLR0913 - which traces, and which stretch of them

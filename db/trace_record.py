@@ -33,16 +33,16 @@ class TraceRecord:
         return self.people.get(self.trace.author_id) if self.trace.author_id else None
 
     @property
-    def maker(self) -> str:
+    def creator_name(self) -> str:
         """Who or what made it, as a reader is told."""
         if self.trace.reasoner == GENERATED_REASONER:
             return "generated from the world's facts, every step really run"
         return f"by {self.author or self.trace.reasoner}"
 
-    def faults(self) -> Iterator[str]:
+    def find_inconsistencies(self) -> Iterator[str]:
         """What does not fit together in a record from elsewhere, a clause each."""
         every = [*self.steps, *self.removed]
-        yield from self._wrong_values(every)
+        yield from self._find_invalid_values(every)
         if self.question.project_id != self.project.id or self.trace.question_id != self.question.id:
             yield "the trace, its question and its project do not belong together"
         parts: list[Step | Edit | Judgement] = [*every, *self.edits, *self.judgements]
@@ -60,7 +60,7 @@ class TraceRecord:
         if not named - {None} <= self.people.keys():
             yield "a person has no name"
 
-    def _wrong_values(self, every: list[Step]) -> Iterator[str]:
+    def _find_invalid_values(self, every: list[Step]) -> Iterator[str]:
         if self.trace.status not in TRACE_STATUSES:
             yield f"the status {self.trace.status!r} is none of {', '.join(TRACE_STATUSES)}"
         if any(step.rating is not None and not 1 <= step.rating <= 5 for step in every):

@@ -39,19 +39,19 @@ class VerificationOutcome(NamedTuple):
     cost: dict[str, Any] = {}  # noqa: RUF012 - a named tuple's default is never written to
 
     @property
-    def right(self) -> bool:
+    def is_correct(self) -> bool:
         """Whether its answer is the gold answer."""
         return self.score is not None and self.score >= CORRECT_SCORE
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether it has ended; one that was stopped is gone on with."""
         return self.ending not in (None, "stopped")
 
     @property
-    def failed(self) -> bool:
+    def is_failed(self) -> bool:
         """Whether it has ended otherwise."""
-        return self.over and not self.right
+        return self.is_finished and not self.is_correct
 
 
 class Repair(NamedTuple):

@@ -55,7 +55,7 @@ class VerificationFailure:
     repair: Repair | None
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether somebody may take it."""
         return self.repair is None or self.repair.status in ("rejected", "failed")
 
@@ -63,11 +63,11 @@ class VerificationFailure:
 def list_failures(run: Run) -> list[VerificationFailure]:
     """The run's failures: those that nobody repairs yet first, in the order in which they teach most."""
     with database().read() as session:
-        found = [each for each in verifications.list_outcomes(session, run) if each.failed]
+        found = [each for each in verifications.list_outcomes(session, run) if each.is_failed]
         repairs = verifications.find_repairs(session, found)
     every = [VerificationFailure(each, repairs.get(each.trace_id) if each.trace_id else None) for each in found]
     shown = count_demonstrations_by_kind(run)
-    left, taken = [each for each in every if each.open], [each for each in every if not each.open]
+    left, taken = [each for each in every if each.is_open], [each for each in every if not each.is_open]
     shown.update(each.outcome.kind for each in taken)
     order = order_repairs([each.outcome.kind for each in left], shown)
     return [left[place] for place in order] + taken
@@ -93,7 +93,7 @@ def claim_next_failure(project: Project, person_id: UUID) -> VerificationFailure
     mine = [
         each for each in every if each.repair and (each.repair.status, each.repair.person_id) == ("held", person_id)
     ]
-    found = next(iter([*mine, *(each for each in every if each.open)]), None)
+    found = next(iter([*mine, *(each for each in every if each.is_open)]), None)
     if found is not None:
         with database().begin() as session:
             reserve_question(session, found.outcome.question_id, person_id)
@@ -103,7 +103,7 @@ def claim_next_failure(project: Project, person_id: UUID) -> VerificationFailure
 def list_approved_repairs(run: Run) -> list[UUID]:
     """The approved repairs of the run's failures."""
     with database().read() as session:
-        failed = [each for each in verifications.list_outcomes(session, run) if each.failed]
+        failed = [each for each in verifications.list_outcomes(session, run) if each.is_failed]
         return verifications.list_approved_repairs(session, failed)
 
 

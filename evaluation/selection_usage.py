@@ -23,7 +23,7 @@ class UsageRequest:
     library: str
     """NAME or NAME:NUMBER."""
     project: str
-    wish: SelectionConfig
+    selection_config: SelectionConfig
     leave_out_itself: bool
 
 
@@ -41,13 +41,13 @@ def compute_usage(asked: UsageRequest, done: Callable[[int, int], None]) -> Repo
     counted = count_selections(
         opened,
         texts,
-        asked.wish,
+        asked.selection_config,
         leave_out_itself=asked.leave_out_itself,
         done=lambda number: done(number, len(texts)),
     )
     named = {"library": found.name, "number": found.number, "project": asked.project}
-    ways = {name: getattr(asked.wish, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")}
-    told = counted.value(opened.demonstrations)
+    ways = {name: getattr(asked.selection_config, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")}
+    told = counted.to_json(opened.demonstrations)
     report = {**named, **ways, "leave_out_itself": asked.leave_out_itself, **told}
     save_report(file, report)
     return report
@@ -66,7 +66,7 @@ def _usage_path(asked: UsageRequest) -> Path:
         found = find_version(session, asked.library)
         project = _project_id(session, asked.project)
         questions = count_questions(session, project)
-    way = asdict(asked.wish) | {"left_out": sorted(asked.wish.left_out)}
+    way = asdict(asked.selection_config) | {"left_out": sorted(asked.selection_config.left_out)}
     key = [str(found.id), str(project), questions, settings().encoder, asked.leave_out_itself, way]
     told = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return settings().home / "libraries" / found.name / f"{found.number}-usage" / f"{told[:24]}.json"

@@ -44,8 +44,8 @@ _CACHE_SIZE = 64
 @dataclass(frozen=True, slots=True)
 class _CachedToolReport:
     report: ToolReport
-    made: float
-    took: float
+    created_at: float
+    seconds: float
 
 
 _report_cache: dict[ToolCallFilter, _CachedToolReport] = {}
@@ -63,7 +63,7 @@ def get_cached_tool_report(scope: ToolCallFilter) -> ToolReport:
     """The report, made anew unless it was a moment ago; what took long to count may be older."""
     known = _report_cache.get(scope)
     now = time.monotonic()
-    if known is not None and now - known.made < known.took * _CACHE_LIFETIME_FACTOR:
+    if known is not None and now - known.created_at < known.seconds * _CACHE_LIFETIME_FACTOR:
         return known.report
     if len(_report_cache) >= _CACHE_SIZE:
         _report_cache.clear()

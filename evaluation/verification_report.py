@@ -28,7 +28,7 @@ def build_verification_report(run: Run, found: Sequence[VerificationOutcome]) ->
 
 def summarize_outcomes(found: Sequence[VerificationOutcome]) -> VerificationReport:
     """Counts and mean scores; a question without an answer counts as 0 in f1, and not in f1_answered."""
-    over = [each for each in found if each.over]
+    over = [each for each in found if each.is_finished]
     endings = Counter(each.ending for each in over)
     scores = [each.score for each in over if each.score is not None]
     costs = [each.cost["cost"] for each in found if each.cost]
@@ -37,7 +37,7 @@ def summarize_outcomes(found: Sequence[VerificationOutcome]) -> VerificationRepo
         "questions": len(found),
         "left": len(found) - len(over),
         "answered": endings["answered"],
-        "right": sum(each.right for each in over),
+        "right": sum(each.is_correct for each in over),
         "refused": endings["refused"],
         "failed": len(over) - endings["answered"] - endings["refused"],
         "f1": mean([each.score or 0.0 for each in over]) if over else None,

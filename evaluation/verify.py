@@ -44,23 +44,23 @@ class VerificationPlan:
     """What is to be verified, and within which bounds."""
 
     project: str
-    way: RunConfig
-    most: int | None = None
+    run_config: RunConfig
+    question_limit: int | None = None
     """How many questions, spread over all of them; None for all."""
     limits: RunLimits = field(default_factory=RunLimits)
     """Of each question."""
 
     def to_json(self) -> dict[str, Any]:
         """As the run's configuration keeps it."""
-        return {**self.way.to_json(), "most": self.most, "limits": self.limits.to_json()}
+        return {**self.run_config.to_json(), "most": self.question_limit, "limits": self.limits.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
     """How it is gone about; another one each time."""
 
-    at_once: int = 2
-    money: float | None = None
+    concurrency: int = 2
+    cost_limit: float | None = None
     """US dollars that the verification may have cost in all before nothing more is asked of the model."""
     retry: bool = False
     """Whether questions that failed or reached a limit are tried again."""
@@ -76,12 +76,14 @@ def start_verification(plan: VerificationPlan) -> Run:
         for run in verifications.list_verifications(session, project.id):
             if run.finished_at is None and told.items() <= run.configuration.items():
                 return run
-        questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.most)
+        questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.question_limit)
         if not questions:
             raise Conflict(f"no question of {plan.project!r} has a gold answer, so that nothing can be verified")
         configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
-        version = plan.way.version()
-        run = Run(name=VERIFICATION_NAME, reasoner=plan.way.reasoner, world=project.world, configuration=configuration)
+        version = plan.run_config.library_version()
+        run = Run(
+            name=VERIFICATION_NAME, reasoner=plan.run_config.reasoner, world=project.world, configuration=configuration
+        )
         run.library_id = version.id if version is not None else None
         return runs.start_run(session, run)
 
@@ -92,7 +94,7 @@ def start_repair_verification(run: Run, freeze: Callable[[], Library]) -> Run:
     The one that was begun before with these repairs and is not over is gone on with.
     """
     with database().read() as session:
-        failed = [str(each.question_id) for each in verifications.list_outcomes(session, run) if each.failed]
+        failed = [str(each.question_id) for each in verifications.list_outcomes(session, run) if each.is_failed]
         project_id = UUID(run.configuration["project_id"])
         for later in verifications.list_verifications(session, project_id):
             if later.finished_at is None and later.configuration.get("again_of") == str(run.id):
@@ -130,18 +132,18 @@ def run_verification(
         with database().read() as session:
             run = verifications.find_verification(session, run_id)
         every = len(verifications.verified_question_ids(run))
-        with ReplyCache(_reply_cache_path(run)) as kept, ThreadPoolExecutor(pace.at_once) as pool:
+        with ReplyCache(_reply_cache_path(run)) as kept, ThreadPoolExecutor(pace.concurrency) as pool:
             work = _VerificationWorker(run, pace, stop, kept)
             left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
-            begun = [pool.submit(work.answer, question) for question in left]
+            begun = [pool.submit(work.answer_question, question) for question in left]
             for done in _iterate_completed(begun, stop):
                 done.result()
-                tell(sum(each.over for each in work.outcomes()), every)
-        work.score_the_rest()
-        if work.gone:
-            raise Conflict(f"{work.gone} The same words again go on with the verification.")
+                tell(sum(each.is_finished for each in work.outcomes()), every)
+        work.score_missing_answers()
+        if work.model_error:
+            raise Conflict(f"{work.model_error} The same words again go on with the verification.")
         found = work.outcomes()
-        if all(each.over for each in found):
+        if all(each.is_finished for each in found):
             with database().begin() as session:
                 runs.finish_run(session, run_id)
             _reply_cache_path(run).unlink(missing_ok=True)
@@ -187,15 +189,15 @@ class _GuardedModel:
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """The model's reply; Stopped where the question is to be gone on with another time."""
-        if self._work.gone or self._work.left() is None:
+        if self._work.model_error or self._work.remaining_limits() is None:
             raise RunStopped
         try:
             reply = self._model.reply(request, seconds)
         except ChatError as failed:
-            if self._work.lacks_the_model(failed):
+            if self._work.register_model_failure(failed):
                 raise RunStopped from failed
             raise
-        self._work.unreached = 0
+        self._work.unreachable_count = 0
         return reply
 
 
@@ -208,9 +210,9 @@ class _VerificationWorker:
         self._stop = stop
         self._kept = kept
         self._model = chat()
-        self.gone: str | None = None
+        self.model_error: str | None = None
         """Why the model cannot be asked at all."""
-        self.unreached = 0
+        self.unreachable_count = 0
         """Requests one after the other that did not reach it."""
         self._way = RunConfig.from_json(run.configuration)
         self._limits = RunLimits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
@@ -221,26 +223,26 @@ class _VerificationWorker:
         with database().read() as session:
             return verifications.list_outcomes(session, self._run)
 
-    def score_the_rest(self) -> None:
+    def score_missing_answers(self) -> None:
         """Score the answers of which a process that ended in between had only kept the trace."""
         for each in self.outcomes():
             if each.answer is not None and each.score is None and each.trace_id is not None:
                 with database().begin() as session:
                     verifications.save_score(session, each.trace_id, score_against_gold(each.answer, each.gold))
 
-    def answer(self, question_id: UUID) -> None:
+    def answer_question(self, question_id: UUID) -> None:
         """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""
-        limits = self.left()
+        limits = self.remaining_limits()
         if self._stop.is_set() or limits is None:
             return
-        trace, question, project = self._open(question_id)
+        trace, question, project = self._open_trace(question_id)
         task = prepare_task(question, project, self._way).task
         if self._model is not None:
             # What is kept costs nothing and is had at any time.
-            watched = self._model.through(lambda model: _GuardedModel(model, self))
-            task = replace(task, context=replace(task.context, chat=self._kept.chat(watched, str(trace.id))))
+            watched = self._model.with_model_wrapper(lambda model: _GuardedModel(model, self))
+            task = replace(task, context=replace(task.context, chat=self._kept.caching_client(watched, str(trace.id))))
         ended = drive(
-            self._way.make(heard=False),
+            self._way.make_reasoner(heard=False),
             task,
             StoreRecorder(database(), trace),
             RunControl(limits=limits, stop=self._stop),
@@ -251,39 +253,39 @@ class _VerificationWorker:
                     session, trace.id, score_against_gold(ended.answers.final_answer, question.gold_answers)
                 )
 
-    def left(self) -> RunLimits | None:
+    def remaining_limits(self) -> RunLimits | None:
         """The limits of the next question, with the money that is left; None when there is none."""
-        if self._pace.money is None:
+        if self._pace.cost_limit is None:
             return self._limits
-        left = self._pace.money - self._spent()
+        left = self._pace.cost_limit - self._total_cost()
         if left <= 0:
             return None
         mine = self._limits.money
         return replace(self._limits, money=left if mine is None else min(left, mine))
 
-    def lacks_the_model(self, failed: ChatError) -> bool:
+    def register_model_failure(self, failed: ChatError) -> bool:
         """Whether the failure is none of the question: then the others are stopped too."""
-        self.unreached += isinstance(failed, ChatUnreachable)
+        self.unreachable_count += isinstance(failed, ChatUnreachable)
         if (
             isinstance(failed, FATAL_MODEL_ERRORS)
-            or self.unreached >= MAX_ATTEMPTS
-            or (isinstance(failed, ChatRateLimited) and not failed.again)
+            or self.unreachable_count >= MAX_ATTEMPTS
+            or (isinstance(failed, ChatRateLimited) and not failed.retryable)
         ):
-            self.gone = str(failed)
+            self.model_error = str(failed)
             self._stop.set()
-        return self.gone is not None
+        return self.model_error is not None
 
-    def _spent(self) -> float:
+    def _total_cost(self) -> float:
         """What it has cost by now: by its traces, or by the replies that there are, some of which no trace has yet."""
         costs = [each.cost.get("cost") for each in self.outcomes() if each.cost]
-        used, price = self._kept.used, self._model.price if self._model else None
-        replies = price.of(used.input_tokens, used.output_tokens) if price else None
+        used, price = self._kept.total_usage, self._model.price if self._model else None
+        replies = price.cost_of(used.input_tokens, used.output_tokens) if price else None
         known = [float(cost) for cost in costs if cost is not None]
         if len(known) < len(costs) or (replies is None and used.calls):
             raise Conflict("no price of the model is known, so that no cost can be bounded; set SHOWHOW_MODEL_PRICE")
         return max(sum(known), replies or 0.0)
 
-    def _open(self, question_id: UUID) -> tuple[Trace, Question, Any]:
+    def _open_trace(self, question_id: UUID) -> tuple[Trace, Question, Any]:
         with database().begin() as session:
             trace = verifications.find_run_trace(session, self._run, question_id)
             if trace is None:

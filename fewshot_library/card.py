@@ -114,7 +114,7 @@ def build_card(
     told: dict[str, Any] = {
         "by": terms.by,
         "demonstrations": len(chosen),
-        "conditions": wanted.told(),
+        "conditions": wanted.active_conditions(),
         "projects": sorted({each.project for each in chosen}),
         "worlds": sorted({each.world for each in chosen}),
         "tools": sorted({tool for each in chosen for tool in each.tools}),

@@ -37,14 +37,14 @@ class Groups:
 
     def __init__(self, of: npt.ArrayLike) -> None:
         """`of` has the group of each item, shape (N,), numbers from 0 without a gap."""
-        self.of: IntArray = np.asarray(of, np.int64)
-        self.order: IntArray = np.argsort(self.of, kind="stable")
-        self.starts: IntArray = np.flatnonzero(np.diff(self.of[self.order], prepend=-1))
+        self.labels: IntArray = np.asarray(of, np.int64)
+        self.order: IntArray = np.argsort(self.labels, kind="stable")
+        self.starts: IntArray = np.flatnonzero(np.diff(self.labels[self.order], prepend=-1))
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def span(self, group: int) -> slice:
+    def group_slice(self, group: int) -> slice:
         """Where in `order` the items of a group stand, the lowest first."""
         end = self.starts[group + 1] if group + 1 < len(self.starts) else len(self.order)
         return slice(int(self.starts[group]), int(end))
@@ -79,7 +79,7 @@ class Pick:
     """By how much more it raises log det L than the runner-up; below zero where a later exchange paid."""
 
     @property
-    def filled(self) -> bool:
+    def is_filler(self) -> bool:
         """Whether it is there because fewer than k items were independent."""
         return self.gain == -np.inf
 
@@ -91,10 +91,10 @@ def select_greedily(kernel: Kernel, k: int) -> list[int]:
     """
     turn = _GreedyCholesky(kernel)
     chosen: list[int] = []
-    while len(chosen) < k and (item := turn.best()) is not None:
+    while len(chosen) < k and (item := turn.best_item()) is not None:
         chosen.append(item)
         if len(chosen) < k:
-            turn.take(item)
+            turn.add(item)
     return chosen
 
 
@@ -128,21 +128,21 @@ def log_det(kernel: Kernel, items: Iterable[int]) -> float:
         if gain == -np.inf:
             return gain
         total += gain
-        turn.take(item)
+        turn.add(item)
     return total
 
 
 def explain_picks(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
     """A pick an item, in their order."""
     turn = _GreedyCholesky(kernel)
-    turn.forbid(chosen)
+    turn.exclude(chosen)
     picks = []
     for item in chosen:
-        gain, second = turn.gain(item), turn.best()
+        gain, second = turn.gain(item), turn.best_item()
         lead = None if second is None else gain - turn.gain(second)
         picks.append(Pick(item, turn.novelty(item), gain, second, lead))
         if gain > -np.inf:
-            turn.take(item)
+            turn.add(item)
     return picks
 
 
@@ -152,13 +152,13 @@ def order_greedily(kernel: Kernel, items: Iterable[int]) -> list[int]:
     while left:
         gains = [turn.gain(item) for item in left]
         found.append(left.pop(int(np.argmax(gains))))
-        turn.take(found[-1])
+        turn.add(found[-1])
     return found
 
 
 def similarity_matrix(kernel: Kernel, items: Sequence[int]) -> FloatArray:
     """S of the items, shape (len(items), len(items))."""
-    groups = kernel.groups.of[list(items)]
+    groups = kernel.groups.labels[list(items)]
     similar = np.stack([kernel.rows(int(group))[groups] for group in groups])
     found: FloatArray = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
     return found
@@ -178,8 +178,8 @@ def _find_best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
         rest = chosen[:place] + chosen[place + 1 :]
         turn = _GreedyCholesky(kernel)
         for item in rest:
-            turn.take(item)
-        other = turn.best()
+            turn.add(item)
+        other = turn.best_item()
         if other is None:
             continue
         total = log_det(kernel, [*rest, other])
@@ -201,22 +201,22 @@ class _GreedyCholesky:
 
     def novelty(self, item: int) -> float:
         """The Schur complement of an item that is not taken."""
-        return max(float(self._left[self._groups.of[item]]), 0.0)
+        return max(float(self._left[self._groups.labels[item]]), 0.0)
 
     def gain(self, item: int) -> float:
         """By how much the item raises log det L; minus infinity where the determinant would vanish."""
-        return float(2 * self._kernel.log_quality[item] + self._log_left[self._groups.of[item]])
+        return float(2 * self._kernel.log_quality[item] + self._log_left[self._groups.labels[item]])
 
-    def best(self) -> int | None:
+    def best_item(self) -> int | None:
         """The free item that raises it most, the lowest of several; None where none raises it."""
         gains = self._best + self._log_left
         if not len(gains) or (most := gains.max()) == -np.inf:
             return None
-        return min(self._head(group) for group in np.flatnonzero(gains == most).tolist())
+        return min(self._best_of_group(group) for group in np.flatnonzero(gains == most).tolist())
 
-    def take(self, item: int) -> None:
+    def add(self, item: int) -> None:
         """Take the item into the factor."""
-        group = int(self._groups.of[item])
+        group = int(self._groups.labels[item])
         column = (1 - self._kernel.nugget) * self._kernel.rows(group)
         for earlier in self._columns:
             column -= earlier[group] * earlier
@@ -225,20 +225,20 @@ class _GreedyCholesky:
         self._left -= column**2
         independent = self._left > MIN_SCHUR_COMPLEMENT
         self._log_left = np.log(self._left, out=np.full(len(self._left), -np.inf), where=independent)
-        self.forbid([item])
+        self.exclude([item])
 
-    def forbid(self, items: Iterable[int]) -> None:
+    def exclude(self, items: Iterable[int]) -> None:
         """Let these items not be the best of their groups any more."""
         for item in items:
-            group = int(self._groups.of[item])
+            group = int(self._groups.labels[item])
             self._gone.setdefault(group, []).append(item)
-            self._best[group] = self._free(group).max()
+            self._best[group] = self._free_scores(group).max()
 
-    def _head(self, group: int) -> int:
-        return int(self._groups.order[self._groups.span(group)][np.argmax(self._free(group))])
+    def _best_of_group(self, group: int) -> int:
+        return int(self._groups.order[self._groups.group_slice(group)][np.argmax(self._free_scores(group))])
 
-    def _free(self, group: int) -> FloatArray:
-        span = self._groups.span(group)
+    def _free_scores(self, group: int) -> FloatArray:
+        span = self._groups.group_slice(group)
         found = self._kernel.by_group[span]
         gone = self._gone.get(group)
         if gone:

@@ -57,29 +57,29 @@ class SentenceEncoder:
         order = _EncodingRequest(list(dict.fromkeys(texts)))
         with self._turn:
             if self._model is None or not self._seen.keys() >= set(order.texts):
-                self._wait_for(order)
+                self._wait_for_rows(order)
             rows = order.rows or {}
             found = [rows[text] if text in rows else self._seen[text] for text in texts]
-            self._remember(rows, order.texts)
+            self._cache_rows(rows, order.texts)
         return np.stack(found) if found else np.empty((0, self._dimensions()), dtype=np.float32)
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether its model is in memory, so that encoding takes no seconds."""
         return self._model is not None
 
-    def _wait_for(self, order: _EncodingRequest) -> None:
+    def _wait_for_rows(self, order: _EncodingRequest) -> None:
         """Until the order has its rows, encoding whenever nobody else does; called with the lock."""
         self._orders.append(order)
         while order.rows is None:
             if self._encoding:
                 self._turn.wait()
             else:
-                self._serve(order)
+                self._encode_batch(order)
 
-    def _serve(self, own: _EncodingRequest) -> None:
+    def _encode_batch(self, own: _EncodingRequest) -> None:
         """Encode what is wanted by now, without the lock; where that fails, the others try it themselves."""
-        served = self._served_with(own)
+        served = self._select_batch(own)
         self._orders = [order for order in self._orders if order not in served]
         wanted = list(dict.fromkeys(text for order in served for text in order.texts))
         known = {text: self._seen[text] for text in wanted if text in self._seen}
@@ -87,7 +87,7 @@ class SentenceEncoder:
         self._encoding = True
         self._turn.release()
         try:
-            made = self._encoded([text for text in wanted if text not in known])
+            made = self._encode_texts([text for text in wanted if text not in known])
         finally:
             self._turn.acquire()
             self._encoding = False
@@ -98,7 +98,7 @@ class SentenceEncoder:
                     order.rows = {text: known[text] if text in known else made[text] for text in order.texts}
             self._turn.notify_all()
 
-    def _served_with(self, own: _EncodingRequest) -> list[_EncodingRequest]:
+    def _select_batch(self, own: _EncodingRequest) -> list[_EncodingRequest]:
         """The caller's own order and those that are no burden to it."""
         served, size = [own], len(own.texts)
         for order in self._orders:
@@ -107,7 +107,7 @@ class SentenceEncoder:
                 size += len(order.texts)
         return served
 
-    def _encoded(self, texts: list[str]) -> dict[str, np.ndarray]:
+    def _encode_texts(self, texts: list[str]) -> dict[str, np.ndarray]:
         if self._model is None:
             self._model = load_model(self.name)
             freeze_loaded_objects("torch")
@@ -119,7 +119,7 @@ class SentenceEncoder:
     def _dimensions(self) -> int:
         return int(self._model.get_embedding_dimension())
 
-    def _remember(self, rows: dict[str, np.ndarray], texts: Sequence[str]) -> None:
+    def _cache_rows(self, rows: dict[str, np.ndarray], texts: Sequence[str]) -> None:
         for text in texts:
             if text in self._seen:
                 self._seen.move_to_end(text)

@@ -36,17 +36,17 @@ class SelectedDemonstrations:
     selection: Selection
     demonstrations: list[Demonstration]
     """Of the picks, in their order."""
-    left_out: list[Demonstration]
+    excluded: list[Demonstration]
     """The question itself, where it is in the library and was to be left out."""
 
-    def value(self, library: "LoadedLibrary") -> dict[str, Any]:
+    def to_json(self, library: "LoadedLibrary") -> dict[str, Any]:
         """The choice for programs."""
         return {
             "question": self.question,
-            "mode": self.selection.wish.mode,
+            "mode": self.selection.config.mode,
             "log_det": _round_finite(self.selection.log_det),
-            "filled": self.selection.filled,
-            "left_out": [str(each.trace_id) for each in self.left_out],
+            "filled": self.selection.filler_count,
+            "left_out": [str(each.trace_id) for each in self.excluded],
             "picks": [
                 _pick_to_json(pick, each, self.selection, library)
                 for pick, each in zip(self.selection.picks, self.demonstrations, strict=True)
@@ -64,11 +64,11 @@ class LoadedLibrary:
         rows = load_or_encode(kept, encoder.name, texts, encoder)
         self.pool = CandidatePool(rows, encode_actions([each.tools for each in self.demonstrations]))
 
-    def choose(self, question: str, wish: SelectionConfig, *, leave_out_itself: bool = False) -> SelectedDemonstrations:
+    def select(self, question: str, wish: SelectionConfig, *, leave_out_itself: bool = False) -> SelectedDemonstrations:
         """The demonstrations for a question; without those that ask the very same, when asked."""
-        return next(self.choose_each([question], wish, leave_out_itself=leave_out_itself))
+        return next(self.select_each([question], wish, leave_out_itself=leave_out_itself))
 
-    def choose_each(
+    def select_each(
         self, questions: Sequence[str], wish: SelectionConfig, *, leave_out_itself: bool = False
     ) -> Iterator[SelectedDemonstrations]:
         """The demonstrations for each question in turn; the questions are encoded a block at a time."""
@@ -84,15 +84,15 @@ class LoadedLibrary:
                 picked = [self.demonstrations[pick.item] for pick in found.picks]
                 yield SelectedDemonstrations(question, found, picked, [self.demonstrations[item] for item in itself])
 
-    def sequences(self) -> list[tuple[tuple[str, ...], IntArray]]:
+    def list_sequences(self) -> list[tuple[tuple[str, ...], IntArray]]:
         """The different sequences of actions, in the order of the pool, each with the places of those that have it."""
         groups = self.pool.actions.groups
-        members = [groups.order[groups.span(group)] for group in range(len(groups))]
+        members = [groups.order[groups.group_slice(group)] for group in range(len(groups))]
         return [(self.demonstrations[int(places[0])].tools, places) for places in members]
 
-    def kernel(self, chosen: SelectedDemonstrations) -> Kernel:
+    def build_kernel(self, chosen: SelectedDemonstrations) -> Kernel:
         """What the determinantal point process weighs by for that question."""
-        return build_kernel(self.pool, self._encoder([chosen.question])[0], chosen.selection.wish)
+        return build_kernel(self.pool, self._encoder([chosen.question])[0], chosen.selection.config)
 
 
 def _pick_to_json(pick: Pick, each: Demonstration, selection: Selection, library: LoadedLibrary) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _pick_to_json(pick: Pick, each: Demonstration, selection: Selection, library
         "relevance": round(float(selection.cosines[pick.item]), 6),
         "novelty": round(pick.novelty, 6),
         "gain": _round_finite(pick.gain),
-        "filled": pick.filled,
+        "filled": pick.is_filler,
         "runner_up": None if second is None else {"id": str(second.trace_id), "question": second.question},
         "lead": None if pick.lead is None else _round_finite(pick.lead),
     }

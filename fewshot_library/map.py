@@ -23,9 +23,9 @@ _MIN_EIGENVALUE = 1e-9
 class SequenceMap:
     """The places of G sequences."""
 
-    places: FloatArray
+    coordinates: FloatArray
     """Shape (G, 2), in units of the distance, the middle of the landmarks at zero; the first axis tells most."""
-    shown: tuple[float, float]
+    explained_variance: tuple[float, float]
     """How much of the distances the first axis shows, and how much both do: 1 is all of it."""
     landmarks: int
     """How many sequences the map was drawn by."""
@@ -48,7 +48,7 @@ def build_sequence_map(
 
 
 def _most_frequent(actions: ActionSequences, count: int) -> Sequence[int]:
-    used: IntArray = np.bincount(actions.groups.of, minlength=len(actions.sequences))
+    used: IntArray = np.bincount(actions.groups.labels, minlength=len(actions.sequences))
     return [int(place) for place in np.sort(np.argsort(-used, kind="stable")[:count])]
 
 

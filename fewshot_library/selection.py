@@ -56,7 +56,7 @@ class SelectionConfig:
     left_out: frozenset[int] = frozenset()
     """Demonstrations that are not to be chosen, by place."""
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raise SelectionError for what cannot be done."""
         if self.mode not in SELECTION_MODES:
             raise SelectionError(f"there is no mode {self.mode!r}; choose one of {', '.join(SELECTION_MODES)}")
@@ -74,16 +74,16 @@ class SelectionConfig:
 class Selection:
     """What was chosen and why."""
 
-    wish: SelectionConfig
+    config: SelectionConfig
     picks: list[Pick]
     """In the order of choice; their gains are those of the determinantal point process in every mode."""
     cosines: FloatArray
     """Of the question with every demonstration's question, shape (N,)."""
 
     @property
-    def filled(self) -> int:
+    def filler_count(self) -> int:
         """Picks that are there by relevance alone, for want of independent ones."""
-        return sum(pick.filled for pick in self.picks) if self.wish.mode in ("dpp", "diversity") else 0
+        return sum(pick.is_filler for pick in self.picks) if self.config.mode in ("dpp", "diversity") else 0
 
     @property
     def log_det(self) -> float:
@@ -93,7 +93,7 @@ class Selection:
 
 def select_demonstrations(pool: CandidatePool, question: npt.NDArray[np.float32], wish: SelectionConfig) -> Selection:
     """At most `wish.k` demonstrations for a question, by its embedding, a row of unit length."""
-    wish.check()
+    wish.validate()
     cosines = _question_cosines(pool, question)
     kernel = _kernel_from_cosines(pool, cosines, wish)
     chosen = _SELECTORS[wish.mode](pool, kernel, cosines, wish)

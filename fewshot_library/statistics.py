@@ -54,7 +54,7 @@ class LibraryStatistics:
     missing_kinds: list[str]
     """Kinds of the projects' questions that no demonstration answers."""
 
-    def value(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The counts for programs."""
         return asdict(self)
 

@@ -20,29 +20,30 @@ class SelectionUsage:
     """What was chosen for a number of questions."""
 
     questions: int
-    times: IntArray
+    counts: IntArray
     """How often each demonstration of the library was chosen, in their order."""
 
     @property
-    def used(self) -> list[int]:
+    def selected(self) -> list[int]:
         """The places of those that were chosen, the most used first, of equal ones the first."""
-        order = np.argsort(-self.times, kind="stable")
-        return [int(place) for place in order[: np.count_nonzero(self.times)]]
+        order = np.argsort(-self.counts, kind="stable")
+        return [int(place) for place in order[: np.count_nonzero(self.counts)]]
 
     @property
-    def never(self) -> list[int]:
+    def never_selected(self) -> list[int]:
         """The places of those that were never chosen."""
-        return [int(place) for place in np.flatnonzero(self.times == 0)]
+        return [int(place) for place in np.flatnonzero(self.counts == 0)]
 
-    def value(self, demonstrations: Sequence[Demonstration]) -> dict[str, Any]:
+    def to_json(self, demonstrations: Sequence[Demonstration]) -> dict[str, Any]:
         """The counts for programs; of those that are never chosen at most MOST_TOLD are named."""
-        never = self.never
+        never = self.never_selected
         return {
             "questions": self.questions,
             "demonstrations": len(demonstrations),
-            "picks": int(self.times.sum()),
+            "picks": int(self.counts.sum()),
             "used": [
-                _demonstration_summary(demonstrations[place]) | {"times": int(self.times[place])} for place in self.used
+                _demonstration_summary(demonstrations[place]) | {"times": int(self.counts[place])}
+                for place in self.selected
             ],
             "never": len(never),
             "never_used": [_demonstration_summary(demonstrations[place]) for place in never[:MAX_LISTED_UNUSED]],
@@ -59,7 +60,7 @@ def count_selections(
 ) -> SelectionUsage:
     """Choose for each question and count; `done` hears after each how many are done."""
     times = np.zeros(len(library.demonstrations), np.int64)
-    chosen = library.choose_each(questions, wish, leave_out_itself=leave_out_itself)
+    chosen = library.select_each(questions, wish, leave_out_itself=leave_out_itself)
     for number, each in enumerate(chosen, start=1):
         times[[pick.item for pick in each.selection.picks]] += 1
         done(number)

@@ -37,9 +37,9 @@ class Family:
 
     def children(self, person: str) -> list[str]:
         """The person's children, the oldest first."""
-        return self.by_age(child for child, parents in self.parents.items() if person in parents)
+        return self.sort_by_age(child for child, parents in self.parents.items() if person in parents)
 
-    def by_age(self, ids: Iterable[str]) -> list[str]:
+    def sort_by_age(self, ids: Iterable[str]) -> list[str]:
         """The oldest first, those of unknown age last."""
         return sorted(ids, key=lambda each: (not self.people[each].born, self.people[each].born, each))
 
@@ -73,7 +73,7 @@ def build_family(kin: KinshipSource, centre: str) -> Family | None:
         return None
     born_to = [*up, *upper, *((child, parent) for parent, child in (*down, *lower, *other))]
     found = Family(centre, people, _group_pairs(born_to, people), _group_pairs(partners, people), ())
-    return replace(found, siblings=tuple(found.by_age(one for one in siblings if one in people)))
+    return replace(found, siblings=tuple(found.sort_by_age(one for one in siblings if one in people)))
 
 
 def _second_members(pairs: Pairs) -> list[str]:
@@ -147,7 +147,7 @@ class UniverseKinshipSource:
     def children(self, ids: Sequence[str]) -> Pairs:
         """(parent, child)."""
         lists = self._universe.children
-        return [(one, self._items.person(int(row))) for one in ids for row in lists.of_one(self._row(one))]
+        return [(one, self._items.person(int(row))) for one in ids for row in lists.get_one(self._row(one))]
 
     def partners(self, ids: Sequence[str]) -> Pairs:
         """(person, partner)."""
@@ -172,7 +172,7 @@ class UniverseKinshipSource:
         ]
 
     def _row(self, person: str) -> int:
-        kind, row = self._items.place(person)
+        kind, row = self._items.locate(person)
         if kind != "person":
             raise KeyError(person)
         return row
@@ -181,7 +181,7 @@ class UniverseKinshipSource:
 def build_universe_family(universe: Universe, entity: str) -> Family | None:
     """The family as it is, whichever source tells it; None for the lonely and for what is no person."""
     try:
-        kind, _ = ItemCatalog(universe).place(entity)
+        kind, _ = ItemCatalog(universe).locate(entity)
     except KeyError:
         return None
     return build_family(UniverseKinshipSource(universe), entity) if kind == "person" else None

@@ -32,19 +32,19 @@ class ChatClient:
         self.name = name
         self.seconds = seconds
         self.price = price
-        self.learnt: set[str] = set()
+        self.known_limitations: set[str] = set()
         """What those who ask found out about the server; every Chat that was made from this one knows it too."""
         self._load = load
         self._lock = Lock()
-        self._used = Usage()
+        self._total_usage = Usage()
 
-    def metered(self) -> "ChatClient":
+    def with_new_meter(self) -> "ChatClient":
         """The same model with a meter that stands at nothing."""
         other = ChatClient(self.name, self._load, seconds=self.seconds, price=self.price)
-        other.learnt = self.learnt
+        other.known_limitations = self.known_limitations
         return other
 
-    def through(self, wrap: Callable[[ChatModel], ChatModel]) -> "ChatClient":
+    def with_model_wrapper(self, wrap: Callable[[ChatModel], ChatModel]) -> "ChatClient":
         """The same with a meter that stands at nothing, its model asked through what `wrap` makes of it, once."""
         made: list[ChatModel] = []
         making = Lock()
@@ -55,14 +55,14 @@ class ChatClient:
                     made.append(wrap(self._load()))
                 return made[0]
 
-        other = self.metered()
+        other = self.with_new_meter()
         other._load = once
         return other
 
     @property
-    def used(self) -> Usage:
+    def total_usage(self) -> Usage:
         """What all calls through this Chat took, failed ones too."""
-        return self._used
+        return self._total_usage
 
     def ask(
         self,
@@ -82,34 +82,36 @@ class ChatClient:
         started = time.monotonic()
         request = ChatRequest(messages, stop, tools, on_text)
         try:
-            reply = self._persistently(model, request, started + (seconds or self.seconds))
+            reply = self._ask_with_retries(model, request, started + (seconds or self.seconds))
         except ChatError as failed:
-            failed.usage = self._took(started, None if failed.answered else 0, None if failed.answered else 0)
+            failed.usage = self._record_usage(
+                started, None if failed.usage_unknown else 0, None if failed.usage_unknown else 0
+            )
             raise
-        used = self._took(started, reply.usage.input_tokens, reply.usage.output_tokens)
+        used = self._record_usage(started, reply.usage.input_tokens, reply.usage.output_tokens)
         if not reply.text.strip() and not reply.calls:
             raise _empty_reply_error(self.name, reply.stopped, used)
         return ChatReply(reply.text, reply.calls, used, reply.stopped)
 
-    def _persistently(self, model: ChatModel, request: ChatRequest, ends: float) -> ChatReply:
+    def _ask_with_retries(self, model: ChatModel, request: ChatRequest, ends: float) -> ChatReply:
         attempt = 0
         while True:
             attempt += 1
             try:
                 return model.reply(request, ends - time.monotonic())
             except ChatError as failed:
-                wait = failed.wait if failed.wait is not None else _backoff_seconds(attempt)
-                if not failed.again or attempt == MAX_ATTEMPTS:
+                wait = failed.retry_after if failed.retry_after is not None else _backoff_seconds(attempt)
+                if not failed.retryable or attempt == MAX_ATTEMPTS:
                     raise
                 if time.monotonic() + wait > ends:
                     raise _deadline_error(self.name, failed, wait) from None
             time.sleep(wait)
 
-    def _took(self, started: float, input_tokens: int | None, output_tokens: int | None) -> Usage:
-        cost = self.price.of(input_tokens, output_tokens) if self.price else None
+    def _record_usage(self, started: float, input_tokens: int | None, output_tokens: int | None) -> Usage:
+        cost = self.price.cost_of(input_tokens, output_tokens) if self.price else None
         used = Usage(self.name, 1, input_tokens, output_tokens, time.monotonic() - started, cost)
         with self._lock:
-            self._used += used
+            self._total_usage += used
         return used
 
 
@@ -136,7 +138,9 @@ def _backoff_seconds(attempt: int) -> float:
 
 def _deadline_error(name: str, failed: ChatError, wait: float) -> ChatError:
     if isinstance(failed, ChatRateLimited):
-        return ChatRateLimited(f"{name} takes no more requests for another {wait:.0f} s; try again then.", failed.wait)
+        return ChatRateLimited(
+            f"{name} takes no more requests for another {wait:.0f} s; try again then.", failed.retry_after
+        )
     return failed
 
 

@@ -19,14 +19,14 @@ from llm.usage import Usage
 class ChatError(Exception):
     """The language model gave no reply; `usage` is what the call took all the same."""
 
-    again = False
+    retryable = False
     """Whether the same request may succeed a little later."""
-    answered = False
+    usage_unknown = False
     """Whether the model may have worked on the request, so that tokens were spent of which nobody tells."""
 
     def __init__(self, sentence: str, wait: float | None = None) -> None:
         super().__init__(sentence)
-        self.wait = wait
+        self.retry_after = wait
         """Seconds after which the server wants to be asked again."""
         self.usage: Usage | None = None
 
@@ -38,7 +38,7 @@ class ChatUnavailable(ChatError):
 class ChatUnreachable(ChatError):
     """Nobody answers at the model's address."""
 
-    again = True
+    retryable = True
 
 
 class ChatAuthenticationError(ChatError):
@@ -56,30 +56,30 @@ class ChatBadRequest(ChatError):
 class ChatRateLimited(ChatError):
     """The server takes no more requests just now."""
 
-    again = True
+    retryable = True
 
 
 class ChatServerError(ChatError):
     """The server failed, or what it sent is no reply."""
 
-    again = True
-    answered = True
+    retryable = True
+    usage_unknown = True
 
 
 class ChatTimeout(ChatError):
     """The reply was not there in time."""
 
-    answered = True
+    usage_unknown = True
 
 
 class ChatInterrupted(ChatError):
     """The reply broke off."""
 
-    again = True
-    answered = True
+    retryable = True
+    usage_unknown = True
 
 
 class ChatEmptyReply(ChatError):
     """The reply has neither words nor calls."""
 
-    answered = True
+    usage_unknown = True

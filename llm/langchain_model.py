@@ -70,32 +70,32 @@ class StopSequenceFilter:
         self._on_text = on_text
         self._stop = [one for one in stop if one]
         self._text = ""
-        self._given = 0
+        self._emitted_length = 0
 
     @property
-    def any(self) -> bool:
+    def has_emitted(self) -> bool:
         """Whether any word was handed over."""
-        return self._given > 0
+        return self._emitted_length > 0
 
-    def more(self, piece: str) -> None:
+    def feed(self, piece: str) -> None:
         """Take the next piece."""
         self._text += piece
         whole = truncate_at_stop(self._text, self._stop)
-        held = 0 if len(whole) < len(self._text) else self._may_begin_a_stop()
-        self._give(len(whole) - held)
+        held = 0 if len(whole) < len(self._text) else self._partial_stop_length()
+        self._emit_until(len(whole) - held)
 
-    def end(self) -> None:
+    def flush(self) -> None:
         """Hand over what was held back."""
-        self._give(len(truncate_at_stop(self._text, self._stop)))
+        self._emit_until(len(truncate_at_stop(self._text, self._stop)))
 
-    def _may_begin_a_stop(self) -> int:
+    def _partial_stop_length(self) -> int:
         longest = max(map(len, self._stop), default=1) - 1
         lengths = range(min(longest, len(self._text)), 0, -1)
         return next((n for n in lengths if any(one.startswith(self._text[-n:]) for one in self._stop)), 0)
 
-    def _give(self, end: int) -> None:
-        if end > self._given:
-            given, self._given = self._given, end
+    def _emit_until(self, end: int) -> None:
+        if end > self._emitted_length:
+            given, self._emitted_length = self._emitted_length, end
             self._on_text(self._text[given:end])
 
 
@@ -107,7 +107,7 @@ class BackgroundCall(Generic[ResultT]):
 
     def __init__(self, run: Callable[["BackgroundCall[ResultT]"], ResultT | ChatError]) -> None:
         self._run = run
-        self._news: queue.SimpleQueue[str | tuple[ResultT | ChatError | None]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[str | tuple[ResultT | ChatError | None]] = queue.SimpleQueue()
         self._abandoned = threading.Event()
 
     @property
@@ -115,17 +115,17 @@ class BackgroundCall(Generic[ResultT]):
         """Whether nobody waits for it any more."""
         return self._abandoned.is_set()
 
-    def say(self, words: str) -> None:
+    def emit_text(self, words: str) -> None:
         """Hand words over to who waits."""
-        self._news.put(words)
+        self._queue.put(words)
 
     def result(self, seconds: float, on_words: Callable[[str], None], late: str) -> ResultT:
         """What `run` found; its ChatError, or ChatTimeout(late) when the seconds are over."""
-        threading.Thread(target=self._work, daemon=True, name="language model").start()
+        threading.Thread(target=self._run_in_thread, daemon=True, name="language model").start()
         ends = time.monotonic() + seconds
         try:
             while True:
-                news = self._next(ends, late)
+                news = self._next_item(ends, late)
                 if not isinstance(news, str):
                     break
                 on_words(news)
@@ -138,19 +138,19 @@ class BackgroundCall(Generic[ResultT]):
             raise found
         return found
 
-    def _next(self, ends: float, late: str) -> str | tuple[ResultT | ChatError | None]:
+    def _next_item(self, ends: float, late: str) -> str | tuple[ResultT | ChatError | None]:
         try:
-            return self._news.get(timeout=max(0.0, ends - time.monotonic()))
+            return self._queue.get(timeout=max(0.0, ends - time.monotonic()))
         except queue.Empty:
             pass
         raise ChatTimeout(late)
 
-    def _work(self) -> None:
+    def _run_in_thread(self) -> None:
         found: ResultT | ChatError | None = None
         try:
             found = self._run(self)
         finally:
-            self._news.put((found,))
+            self._queue.put((found,))
 
 
 MAX_REPLY_BYTES = 16_000_000
@@ -177,24 +177,24 @@ class LangChainModel:
 
     def __init__(self, model: BaseChatModel, asked: ModelEndpoint, *, told_ends: bool) -> None:
         self._model = model
-        self._asked = asked
-        self._told_ends = told_ends
+        self._endpoint = asked
+        self._reports_finish_reason = told_ends
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """The reply within `seconds`, or a ChatError."""
         spoken = StopSequenceFilter(request.on_text or _discard_text, request.stop)
-        errand: BackgroundCall[AIMessage] = BackgroundCall(lambda errand: self._sent(request, errand))
-        place = self._asked.place
+        errand: BackgroundCall[AIMessage] = BackgroundCall(lambda errand: self._send(request, errand))
+        place = self._endpoint.address
         late = f"{place} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
         try:
-            message = errand.result(seconds, spoken.more, late)
+            message = errand.result(seconds, spoken.feed, late)
         except ChatError as failed:
-            failed.again = failed.again and not spoken.any
+            failed.retryable = failed.retryable and not spoken.has_emitted
             raise
-        spoken.end()
+        spoken.flush()
         return _to_chat_reply(message, request.stop)
 
-    def _sent(self, request: ChatRequest, errand: BackgroundCall[AIMessage]) -> AIMessage | ChatError:
+    def _send(self, request: ChatRequest, errand: BackgroundCall[AIMessage]) -> AIMessage | ChatError:
         try:
             messages = [_to_langchain_message(one) for one in request.messages]
             model: Runnable[Any, Any] = self._model
@@ -206,14 +206,14 @@ class LangChainModel:
             else:
                 message = _collect_stream(model.stream(messages, **options), errand)
         except PROVIDER_ERRORS as error:
-            return to_chat_error(error, self._asked)
-        return message if isinstance(message, AIMessage) and self._ended(message) else self._cut()
+            return to_chat_error(error, self._endpoint)
+        return message if isinstance(message, AIMessage) and self._is_complete(message) else self._interrupted_error()
 
-    def _ended(self, message: AIMessage) -> bool:
-        return not self._told_ends or bool(_finish_reason(message))
+    def _is_complete(self, message: AIMessage) -> bool:
+        return not self._reports_finish_reason or bool(_finish_reason(message))
 
-    def _cut(self) -> ChatInterrupted:
-        return ChatInterrupted(f"The reply of {self._asked.place} broke off; try again.")
+    def _interrupted_error(self) -> ChatInterrupted:
+        return ChatInterrupted(f"The reply of {self._endpoint.address} broke off; try again.")
 
 
 def load_model(setup: ModelProfile) -> LangChainModel:
@@ -250,7 +250,7 @@ def _model_options(setup: ModelProfile) -> dict[str, Any]:
         options |= {"model_provider": "openai", "stream_usage": True, "http_client": _http_client()}
     if setup.base_url is not None:
         # Local servers want no key, but the package wants to send one.
-        key = SecretStr(setup.key or "none")
+        key = SecretStr(setup.api_key or "none")
         options |= {"base_url": setup.base_url, "api_key": key, "use_responses_api": False}
     return options
 
@@ -269,14 +269,16 @@ class _BoundedReplyStream(httpx2.SyncByteStream):
 
     def __init__(self, stream: httpx2.SyncByteStream, place: str) -> None:
         self._stream = stream
-        self._place = place
+        self._address = place
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
         for chunk in self._stream:
             size += len(chunk)
             if size > MAX_REPLY_BYTES:
-                raise ChatServerError(f"{self._place} sends more than {MAX_REPLY_BYTES / 1e6:g} MB, which is no reply.")
+                raise ChatServerError(
+                    f"{self._address} sends more than {MAX_REPLY_BYTES / 1e6:g} MB, which is no reply."
+                )
             yield chunk
 
     def close(self) -> None:
@@ -338,7 +340,7 @@ def _collect_stream(pieces: Iterator[AIMessageChunk], errand: BackgroundCall[AIM
             return None
         whole = piece if whole is None else whole + piece
         if piece.text:
-            errand.say(str(piece.text))
+            errand.emit_text(str(piece.text))
     return whole
 
 

@@ -28,7 +28,7 @@ class ModelEndpoint:
     """Who was asked, as sentences name it, and what no sentence may hold."""
 
     model: str
-    place: str
+    address: str
     secrets: Sequence[str] = ()
 
 
@@ -40,12 +40,12 @@ def to_chat_error(error: Exception, asked: ModelEndpoint) -> ChatError:
     if status is not None:
         return _error_for_status(status, error, asked)
     if isinstance(error, langchain.ModelTimeoutError):
-        return ChatTimeout(f"{asked.place} did not reply in time; ask for less, or try again in a minute.")
+        return ChatTimeout(f"{asked.address} did not reply in time; ask for less, or try again in a minute.")
     if isinstance(error, langchain.ModelConnectionError | OSError):
         return _error_for_connection(error, asked)
     words = _server_message(error, asked)
     return ChatServerError(
-        f"What {asked.place} sent is no reply of a model{words}; check SHOWHOW_MODEL_BASE_URL, or try again."
+        f"What {asked.address} sent is no reply of a model{words}; check SHOWHOW_MODEL_BASE_URL, or try again."
     )
 
 
@@ -67,7 +67,7 @@ def _http_status(error: Exception) -> int | None:
 
 
 def _error_for_status(status: int, error: Exception, asked: ModelEndpoint) -> ChatError:
-    place, words = asked.place, _server_message(error, asked)
+    place, words = asked.address, _server_message(error, asked)
     if status in (401, 403):
         return ChatAuthenticationError(
             f"{place} refuses the key ({status}); set the provider's key in the environment and start again."
@@ -81,7 +81,7 @@ def _error_for_status(status: int, error: Exception, asked: ModelEndpoint) -> Ch
             f"{place} takes no more requests just now (429){words}; try again in a minute.", _retry_after(error)
         )
         # An account without money is reported so too, and waiting does not fill it.
-        busy.again = getattr(error, "code", None) != "insufficient_quota"
+        busy.retryable = getattr(error, "code", None) != "insufficient_quota"
         return busy
     if status < 400:
         return ChatServerError(f"{place} sends requests elsewhere ({status}); correct SHOWHOW_MODEL_BASE_URL.")
@@ -101,9 +101,9 @@ def _error_for_connection(error: Exception, asked: ModelEndpoint) -> ChatError:
             return cause
         cause = cause.__cause__
     if {"RemoteProtocolError", "ReadError"} & set(causes):
-        return ChatInterrupted(f"The reply of {asked.place} broke off; try again.")
+        return ChatInterrupted(f"The reply of {asked.address} broke off; try again.")
     return ChatUnreachable(
-        f"{asked.place} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
+        f"{asked.address} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
     )
 
 

@@ -15,7 +15,7 @@ class ModelProfile:
 
     name: str
     base_url: str | None = None
-    key: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False)
     """For the server at `base_url`; providers' own keys are read by their packages, from the environment."""
     seconds: float = DEFAULT_TIMEOUT_SECONDS
     """How long a reply may take."""

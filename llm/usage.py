@@ -14,7 +14,7 @@ class TokenPrice:
     input: float
     output: float
 
-    def of(self, input_tokens: int | None, output_tokens: int | None) -> float | None:
+    def cost_of(self, input_tokens: int | None, output_tokens: int | None) -> float | None:
         """What so many tokens cost; None where their number is not known."""
         if input_tokens is None or output_tokens is None:
             return None

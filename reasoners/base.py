@@ -41,7 +41,7 @@ class Action:
     """For each argument where its value came from; the forms are in reasoners/origins.py."""
     usage: dict[str, Any] | None = None
     """What the calls of the language model took that wrote it."""
-    refused: str | None = None
+    rejection: str | None = None
     """Why it cannot be run: it does not parse, names no tool, lacks an argument. It becomes the step's error."""
 
 
@@ -65,7 +65,7 @@ class Task:
     """Those that it may call."""
     demonstrations: Sequence[TraceRecord] = ()
     """The best first."""
-    taken: Sequence[Step] = ()
+    prior_steps: Sequence[Step] = ()
     """The steps that are there already, where a run goes on after a stop or from a step."""
 
 

@@ -18,11 +18,11 @@ class UnknownReasoner(ValueError):
 
 
 def _make_humaniq(options: Mapping[str, Any]) -> Reasoner:
-    return HumanIQ(AgentOptions.read(options))
+    return HumanIQ(AgentOptions.from_mapping(options))
 
 
 def _make_late_fusion(options: Mapping[str, Any]) -> Reasoner:
-    return LateFusion(AgentOptions.read(options))
+    return LateFusion(AgentOptions.from_mapping(options))
 
 
 def _make_replay(options: Mapping[str, Any]) -> Reasoner:

@@ -76,7 +76,7 @@ class AskRequest:
 
     question: str
     world: str
-    way: RunConfig = field(default_factory=RunConfig)
+    run_config: RunConfig = field(default_factory=RunConfig)
     limits: RunLimits = field(default_factory=RunLimits)
 
 
@@ -91,56 +91,56 @@ class ActiveRun:
         self.trace_id = trace_id
         self.phase = "choosing demonstrations"
         """What it does before the first step; "" from then on."""
-        self.said = ""
+        self.streamed_text = ""
         """What the model has said since the last step."""
         self._began = time.monotonic()
         self.on_step = on_step
         """Hears of each step when it is begun and when it is completed."""
-        self._reins = replace(reins, hear=self._hear)
+        self._reins = replace(reins, on_text=self._receive_text)
 
     def stop(self) -> None:
         """Have it end at once."""
         self._reins.stop.set()
 
     @property
-    def seconds(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Since it was begun or went on."""
         return time.monotonic() - self._began
 
     @property
-    def stopping(self) -> bool:
+    def stop_requested(self) -> bool:
         """Whether it was told to end."""
         return self._reins.stop.is_set()
 
-    def work(self) -> RunOutcome:
+    def execute(self) -> RunOutcome:
         """Choose the demonstrations, let the reasoner answer, and tell how that ended."""
         with database().read() as session:
             record = traces.load_trace(session, self.trace_id)
-        ended = self._answer(record)
+        ended = self._run_reasoner(record)
         if record.trace.run_id is not None:
             with database().begin() as session:
                 runs.finish_run(session, record.trace.run_id)
         return ended
 
-    def _answer(self, record: TraceRecord) -> RunOutcome:
+    def _run_reasoner(self, record: TraceRecord) -> RunOutcome:
         way = RunConfig.from_json(record.trace.configuration["way"])
         try:
-            task = self._task(record, way)
-            reasoner = way.make()
+            task = self._load_task(record, way)
+            reasoner = way.make_reasoner()
         except ASK_ERRORS as failed:
-            return self._cannot(RunOutcome("failed", str(failed)))
+            return self._record_failure(RunOutcome("failed", str(failed)))
         self.phase = ""
         return run_reasoner(reasoner, task, _NotifyingRecorder(self), self._reins)
 
-    def step(self, step: Step) -> None:
+    def handle_step(self, step: Step) -> None:
         """A step was begun or completed."""
-        self.said = ""
+        self.streamed_text = ""
         self.on_step(step)
 
-    def _hear(self, text: str) -> None:
-        self.said += text
+    def _receive_text(self, text: str) -> None:
+        self.streamed_text += text
 
-    def _task(self, record: TraceRecord, way: RunConfig) -> Task:
+    def _load_task(self, record: TraceRecord, way: RunConfig) -> Task:
         if "demonstrations" in record.trace.configuration:
             return _restore_task(record, way)
         found = prepare_task(record.question, record.project, way)
@@ -148,7 +148,7 @@ class ActiveRun:
             runs.update_configuration(session, self.trace_id, {"demonstrations": _demonstration_references(found)})
         return found.task
 
-    def _cannot(self, ended: RunOutcome) -> RunOutcome:
+    def _record_failure(self, ended: RunOutcome) -> RunOutcome:
         with database().begin() as session:
             runs.finish_run_trace(session, self.trace_id, ended, seen=runs.trace_version(session, self.trace_id))
         return ended
@@ -165,20 +165,20 @@ class _NotifyingRecorder(StoreRecorder):
 
     def begin(self, new: Any) -> Step:
         step = super().begin(new)
-        self._ask.step(step)
+        self._ask.handle_step(step)
         return step
 
     def complete(self, step: Step, observed: Any) -> Step:
         done = super().complete(step, observed)
-        self._ask.step(done)
+        self._ask.handle_step(done)
         return done
 
 
 def begin_run(wanted: AskRequest, reins: RunControl | None = None) -> ActiveRun:
     """Put the question and its trace into the store; one of FAILURES when it cannot be asked."""
-    wanted.way.make()
-    read_world_metadata(settings().worlds, wanted.world)
-    made = _build_run(wanted.way, wanted.world, wanted.limits)
+    wanted.run_config.make_reasoner()
+    read_world_metadata(settings().worlds_folder, wanted.world)
+    made = _build_run(wanted.run_config, wanted.world, wanted.limits)
     asked = FreeQuestion(" ".join(wanted.question.split()))
     with database().begin() as session:
         project = projects.get_or_create_project(session, f"Asked of {wanted.world}", world=wanted.world)
@@ -198,7 +198,7 @@ def resume_run(trace_id: UUID, limits: RunLimits) -> ActiveRun:
 
 def rerun_from_step(trace_id: UUID, position: int, way: RunConfig, limits: RunLimits) -> ActiveRun:
     """Run again from behind that step (0 from the start), everything before kept; the former trace stays as it is."""
-    way.make()
+    way.make_reasoner()
     with database().read() as session:
         record = traces.load_trace(session, trace_id)
     with database().begin() as session:
@@ -212,11 +212,11 @@ def is_running(trace: Trace) -> bool:
     if trace.status != "draft" or trace.run_id is None:
         return False
     worker = trace.configuration.get("worker", "")
-    return active_runs().at(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
+    return active_runs().get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
 
 
 def _build_run(way: RunConfig, world: str, limits: RunLimits) -> Run:
-    version = way.version()
+    version = way.library_version()
     told: dict[str, Any] = {"way": way.to_json(), "limits": limits.to_json(), "worker": current_worker_id()}
     if way.reasoner != REPLAY:
         told["model"] = settings().model
@@ -241,14 +241,16 @@ def rebuild_prompt(record: TraceRecord, position: int) -> list[Message]:
     """The exact prompt that was sent for the step at that position, written once more from the record."""
     told = record.trace.configuration
     way = RunConfig.from_json(told["way"])
-    setup, steps = AgentOptions.read(way.options), record.steps[: position - 1]
+    setup, steps = AgentOptions.from_mapping(way.options), record.steps[: position - 1]
     if way.reasoner == FUSION:
         source, steps = find_active_pipeline(steps)
         setup = replace(setup, sources=source)
     task = restrict_to_sources(_restore_task(record, way), setup.sources)
     as_text = "text" in (setup.form, told.get("form"))
     now = next_stage(setup.pipeline, task.tools, steps)
-    return PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup).messages(steps, now.tools, now.cue)
+    return PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup).build_messages(
+        steps, now.tools, now.instruction
+    )
 
 
 class ActiveRuns:
@@ -258,7 +260,7 @@ class ActiveRuns:
         self._at_work: dict[UUID, ActiveRun] = {}
         self._lock = Lock()
 
-    def at(self, trace_id: UUID) -> ActiveRun | None:
+    def get(self, trace_id: UUID) -> ActiveRun | None:
         """The one at work on that trace, if there is one."""
         return self._at_work.get(trace_id)
 
@@ -266,12 +268,12 @@ class ActiveRuns:
         """Let it work in the background."""
         with self._lock:
             self._at_work[ask.trace_id] = ask
-        Thread(target=self._work, args=(ask,), name=f"ask {ask.trace_id}", daemon=True).start()
+        Thread(target=self._execute, args=(ask,), name=f"ask {ask.trace_id}", daemon=True).start()
         return ask.trace_id
 
-    def _work(self, ask: ActiveRun) -> None:
+    def _execute(self, ask: ActiveRun) -> None:
         try:
-            ask.work()
+            ask.execute()
         finally:
             with self._lock:
                 del self._at_work[ask.trace_id]

@@ -38,7 +38,7 @@ class BudgetMeter:
 
     def __init__(self, limits: RunLimits, steps: int, used: Usage) -> None:
         self.steps = steps
-        self.used = used
+        self.usage = used
         self._limits = limits
         self._began = time.monotonic()
 
@@ -50,7 +50,7 @@ class BudgetMeter:
     def add(self, usage: dict[str, Any] | None) -> None:
         """Count what calls of the language model took."""
         if usage:
-            self.used += Usage(**usage)
+            self.usage += Usage(**usage)
 
     def check_time(self) -> None:
         """LimitReached when the time is over."""
@@ -60,7 +60,7 @@ class BudgetMeter:
 
     def check_model(self) -> None:
         """LimitReached when the language model has taken all that it may."""
-        limits, used = self._limits, self.used
+        limits, used = self._limits, self.usage
         if limits.tokens is not None:
             if used.input_tokens is None or used.output_tokens is None:
                 raise RunLimitExceeded(f"{used.model} does not tell its tokens, so that no limit of them can be kept")

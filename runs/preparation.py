@@ -34,22 +34,22 @@ class RunConfig:
     library: str | None = None
     """NAME or NAME:NUMBER; without it the default one where there is one."""
 
-    def make(self, *, heard: bool = True) -> Reasoner:
+    def make_reasoner(self, *, heard: bool = True) -> Reasoner:
         """The reasoner; `heard` says whether somebody follows the model's words as they come."""
         return make_reasoner(self.reasoner, self.options, heard=heard)
 
     @property
-    def steps(self) -> int:
+    def default_step_limit(self) -> int:
         """The most steps of a question, where nobody says otherwise."""
         return REPLAY_STEP_LIMIT if self.reasoner == REPLAY else DEFAULT_MAX_STEPS
 
-    def wish(self) -> SelectionConfig:
+    def selection_config(self) -> SelectionConfig:
         """Which demonstrations it wants."""
         if self.reasoner == REPLAY:
             return SelectionConfig(k=REPLAY_CANDIDATES, mode="relevance")
-        return AgentOptions.read(self.options).wish()
+        return AgentOptions.from_mapping(self.options).selection_config()
 
-    def version(self) -> Library | None:
+    def library_version(self) -> Library | None:
         """The library version that its demonstrations come from."""
         with database().read() as session:
             if self.library is None and not list_versions(session, DEFAULT_LIBRARY):
@@ -58,7 +58,7 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As a run's configuration keeps it, the version by its number."""
-        used = self.version()
+        used = self.library_version()
         named = None if used is None else f"{used.name}:{used.number}"
         return {"reasoner": self.reasoner, "options": dict(self.options), "library": named}
 
@@ -73,7 +73,7 @@ class PreparedTask:
     """A reasoner's task with what its demonstrations were chosen by."""
 
     task: Task
-    chosen: SelectedDemonstrations | None
+    selection: SelectedDemonstrations | None
     """None where no library is there, or no demonstration is wanted."""
 
 
@@ -82,17 +82,17 @@ def build_bare_task(question: Question, project: Project, way: RunConfig) -> Tas
     context = tool_context(project.world)
     if way.reasoner == REPLAY:
         context = replace(context, chat=None)
-    return Task(question.text, context, tool_registry().offered(context.world, project.tools))
+    return Task(question.text, context, tool_registry().available_tools(context.world, project.tools))
 
 
 def prepare_task(question: Question, project: Project, way: RunConfig) -> PreparedTask:
     """The task of that question: never with a demonstration that answers the question itself."""
     task = build_bare_task(question, project, way)
-    used, wish = way.version(), way.wish()
+    used, wish = way.library_version(), way.selection_config()
     if used is None or wish.k == 0:
         return PreparedTask(task, None)
     opened = open_library(f"{used.name}:{used.number}")[1]
-    chosen = opened.choose(question.text, wish, leave_out_itself=True)
+    chosen = opened.select(question.text, wish, leave_out_itself=True)
     ids = [each.trace_id for each in chosen.demonstrations if each.question_id != question.id]
     with database().read() as session:
         shown = list(load_traces(session, ids))

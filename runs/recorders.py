@@ -19,15 +19,15 @@ class MemoryRecorder:
     def __init__(self) -> None:
         self.id = uuid4()
         self.steps: list[Step] = []
-        self.ended: RunOutcome | None = None
+        self.result: RunOutcome | None = None
 
     @property
-    def taken(self) -> list[Step]:
+    def recorded_steps(self) -> list[Step]:
         """No step is there when it begins."""
         return list(self.steps)
 
     @property
-    def used(self) -> Usage:
+    def usage(self) -> Usage:
         """Nothing was used before."""
         return sum_step_usage(self.steps)
 
@@ -56,9 +56,9 @@ class MemoryRecorder:
         step.finished_at = utc_now()
         return step
 
-    def conclude(self, ended: RunOutcome) -> None:
+    def finish(self, ended: RunOutcome) -> None:
         """Remember how it ended."""
-        self.ended = ended
+        self.result = ended
 
 
 class StoreRecorder:
@@ -67,30 +67,30 @@ class StoreRecorder:
     def __init__(self, database: Database, trace: Trace) -> None:
         self.trace_id: UUID = trace.id
         self._database = database
-        self._seen = trace.version
+        self._seen_version = trace.version
         with database.read() as session:
-            self.taken = traces.load_trace(session, trace.id).steps
+            self.recorded_steps = traces.load_trace(session, trace.id).steps
         # What was copied from another trace was paid for there.
-        by_steps = sum_step_usage(step for step in self.taken if step.position > (trace.parent_position or 0))
+        by_steps = sum_step_usage(step for step in self.recorded_steps if step.position > (trace.parent_position or 0))
         # At its end, a run may have paid for more than its steps: for a reply that a limit left no room for.
         at_its_end = Usage(**trace.cost)
-        self.used = max(by_steps, at_its_end, key=lambda used: used.calls)
+        self.usage = max(by_steps, at_its_end, key=lambda used: used.calls)
 
     def begin(self, new: NewStep) -> Step:
         """Put the step on disk; Conflict when somebody else is at work on the trace."""
         with self._database.begin() as session:
-            step = recording.begin_step(session, self.trace_id, new, seen=self._seen)
-        self._seen += 1
+            step = recording.begin_step(session, self.trace_id, new, seen=self._seen_version)
+        self._seen_version += 1
         return step
 
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Put what its tool gave on disk."""
         with self._database.begin() as session:
             done = recording.complete_step(session, step.id, observed)
-            self._seen = runs.trace_version(session, self.trace_id)
+            self._seen_version = runs.trace_version(session, self.trace_id)
         return done
 
-    def conclude(self, ended: RunOutcome) -> None:
+    def finish(self, ended: RunOutcome) -> None:
         """Put the end on disk."""
         with self._database.begin() as session:
-            runs.finish_run_trace(session, self.trace_id, ended, seen=self._seen)
+            runs.finish_run_trace(session, self.trace_id, ended, seen=self._seen_version)

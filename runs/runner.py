@@ -40,7 +40,7 @@ class CancellableWorker:
         self._pieces: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         Thread(target=self._work, name="showhow-aside", daemon=True).start()
 
-    def do(self, work: Callable[[], WorkResult], wanted: Callable[[], None]) -> WorkResult:
+    def run(self, work: Callable[[], WorkResult], wanted: Callable[[], None]) -> WorkResult:
         """What the work gives or raises; `wanted` is called all along, and what it raises ends the waiting."""
         found: Future[WorkResult] = Future()
         self._pieces.put((found, work))
@@ -51,7 +51,7 @@ class CancellableWorker:
                 found.exception(POLL_SECONDS)
         return found.result()
 
-    def leave(self, last: Callable[[], None]) -> None:
+    def shut_down(self, last: Callable[[], None]) -> None:
         """Have the thread end when its work does, with one last piece that nobody waits for."""
         self._pieces.put((Future(), last))
         self._pieces.put(None)
@@ -77,11 +77,11 @@ class RunRecorder(Protocol):
     """Keeps the record of one run: in the store or in memory (reasoners/keepers.py)."""
 
     @property
-    def taken(self) -> list[Step]:
+    def recorded_steps(self) -> list[Step]:
         """The steps that are there already; the last one may be unfinished."""
 
     @property
-    def used(self) -> Usage:
+    def usage(self) -> Usage:
         """What the language model has taken for this run already."""
 
     def begin(self, new: NewStep) -> Step:
@@ -90,7 +90,7 @@ class RunRecorder(Protocol):
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Write what its tool gave."""
 
-    def conclude(self, ended: RunOutcome) -> None:
+    def finish(self, ended: RunOutcome) -> None:
         """Write how the run ended."""
 
 
@@ -104,7 +104,7 @@ class RunControl:
 
     limits: RunLimits = field(default_factory=RunLimits)
     stop: Event = field(default_factory=Event)
-    hear: Callable[[str], None] = _ignore_text
+    on_text: Callable[[str], None] = _ignore_text
     """Called from another thread; the text of a step begins anew with the step."""
 
 
@@ -116,13 +116,13 @@ def run_reasoner(reasoner: Reasoner, task: Task, keeper: RunRecorder, reins: Run
     """
     driver = _RunDriver(task, keeper, reins or RunControl())
     try:
-        ended = driver.drive(reasoner)
+        ended = driver.run(reasoner)
     except StoreError:
         raise
     except BaseException as fault:
-        keeper.conclude(driver.ended("failed", f"a fault of the program ended it: {type(fault).__name__}"))
+        keeper.finish(driver.make_result("failed", f"a fault of the program ended it: {type(fault).__name__}"))
         raise
-    keeper.conclude(ended)
+    keeper.finish(ended)
     return ended
 
 
@@ -131,59 +131,59 @@ class _RunDriver:
 
     def __init__(self, task: Task, keeper: RunRecorder, reins: RunControl) -> None:
         self._task = task
-        self._keeper = keeper
-        self._reins = reins
+        self._recorder = keeper
+        self._control = reins
         self._tools = {tool.name: tool for tool in task.tools}
-        self._meter = BudgetMeter(reins.limits, len(keeper.taken), keeper.used)
-        self._aside = CancellableWorker()
-        self._left = Event()
+        self._meter = BudgetMeter(reins.limits, len(keeper.recorded_steps), keeper.usage)
+        self._worker = CancellableWorker()
+        self._abandoned = Event()
 
-    def drive(self, reasoner: Reasoner) -> RunOutcome:
+    def run(self, reasoner: Reasoner) -> RunOutcome:
         """How it ended."""
         try:
             conclusion = self._solve(reasoner)
         except RunStopped:
-            return self.ended("stopped", f"it was stopped after {_format_step_count(self._meter.steps)}")
+            return self.make_result("stopped", f"it was stopped after {_format_step_count(self._meter.steps)}")
         except RunLimitExceeded as full:
-            return self.ended("limit", str(full))
+            return self.make_result("limit", str(full))
         except QuestionRefused as refused:
-            return self.ended("refused", str(refused))
+            return self.make_result("refused", str(refused))
         except (ReasonerError, ChatError, ToolError, SourceError) as failed:
             if isinstance(failed, ChatError):
-                self._meter.used += failed.usage or Usage()
-            return self.ended("failed", str(failed))
+                self._meter.usage += failed.usage or Usage()
+            return self.make_result("failed", str(failed))
         self._meter.add(conclusion.usage)
         if not conclusion.answers.final_answer.strip():
-            return self.ended("failed", f"{reasoner.name} came to an end without an answer")
-        return replace(self.ended("answered", None), answers=conclusion.answers, details=conclusion.details)
+            return self.make_result("failed", f"{reasoner.name} came to an end without an answer")
+        return replace(self.make_result("answered", None), answers=conclusion.answers, details=conclusion.details)
 
-    def ended(self, ending: str, failure: str | None) -> RunOutcome:
+    def make_result(self, ending: str, failure: str | None) -> RunOutcome:
         """An end here and now."""
-        usage = self._meter.used.to_json() if self._meter.used.calls else {}
+        usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
         return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds)
 
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
         moves: ReasonerGenerator | None = None
         try:
-            taken = self._finished()
-            moves = reasoner.solve(replace(self._task, taken=taken))
+            taken = self._complete_last_step()
+            moves = reasoner.solve(replace(self._task, prior_steps=taken))
             outcome: ToolResult | None = None
             while True:
                 self._meter.check_model()
                 before = self._meter.seconds
-                move = self._aside.do(lambda m=moves, o=outcome: self._advance(m, o), self._wanted)  # type: ignore[misc]
+                move = self._worker.run(lambda m=moves, o=outcome: self._advance(m, o), self._check_cancelled)  # type: ignore[misc]
                 if isinstance(move, FinalAnswer):
                     return move
-                outcome = self._take(move, self._meter.seconds - before)
+                outcome = self._run_action(move, self._meter.seconds - before)
         finally:
-            self._left.set()
-            self._aside.leave(moves.close if moves is not None else lambda: None)
+            self._abandoned.set()
+            self._worker.shut_down(moves.close if moves is not None else lambda: None)
 
-    def _finished(self) -> list[Step]:
+    def _complete_last_step(self) -> list[Step]:
         """The steps that are there, the last one run if it was not."""
-        taken = self._keeper.taken
+        taken = self._recorder.recorded_steps
         if taken and taken[-1].finished_at is None:
-            outcome = self._call(taken[-1].tool or "", taken[-1].arguments)
+            outcome = self._call_tool(taken[-1].tool or "", taken[-1].arguments)
             taken = [*taken[:-1], self._complete(taken[-1], outcome)]
         return taken
 
@@ -192,20 +192,20 @@ class _RunDriver:
         try:
             move = moves.send(outcome)
             while isinstance(move, TextDelta):
-                if self._left.is_set():
+                if self._abandoned.is_set():
                     raise RunStopped
-                self._reins.hear(move.text)
+                self._control.on_text(move.text)
                 move = next(moves)
         except StopIteration as end:
             conclusion: FinalAnswer = end.value
             return conclusion
         return move
 
-    def _take(self, action: Action, seconds: float) -> ToolResult:
+    def _run_action(self, action: Action, seconds: float) -> ToolResult:
         """Write the step, run its tool, write what it gave."""
         self._meter.add(action.usage)
         self._meter.check_steps()
-        step = self._keeper.begin(
+        step = self._recorder.begin(
             NewStep(
                 thought=action.thought,
                 tool=action.tool,
@@ -213,31 +213,31 @@ class _RunDriver:
                 origins=action.origins,
                 wall_seconds=seconds,
                 usage=action.usage,
-                refused=action.refused,
+                refusal=action.rejection,
             )
         )
         self._meter.steps += 1
-        if action.refused is not None:
-            return ToolResult(observation=None, error=action.refused, seconds=0.0)
+        if action.rejection is not None:
+            return ToolResult(observation=None, error=action.rejection, seconds=0.0)
         if action.tool is None:
             return NO_OUTCOME
-        outcome = self._call(action.tool, action.arguments)
+        outcome = self._call_tool(action.tool, action.arguments)
         self._complete(step, outcome)
         return outcome
 
     def _complete(self, step: Step, outcome: ToolResult) -> Step:
-        self._meter.used += outcome.usage or Usage()
-        return self._keeper.complete(step, convert_outcome(outcome))
+        self._meter.usage += outcome.usage or Usage()
+        return self._recorder.complete(step, convert_outcome(outcome))
 
-    def _call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+    def _call_tool(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         tool: Tool | None = self._tools.get(name)
         if tool is None:
             known = ", ".join(self._tools)
             return ToolResult(observation=None, error=f"there is no tool {name} here; use one of {known}", seconds=0.0)
-        return self._aside.do(lambda: tool.call(self._task.context, arguments), self._wanted)
+        return self._worker.run(lambda: tool.call(self._task.context, arguments), self._check_cancelled)
 
-    def _wanted(self) -> None:
-        if self._reins.stop.is_set():
+    def _check_cancelled(self) -> None:
+        if self._control.stop.is_set():
             raise RunStopped
         self._meter.check_time()
 

@@ -88,11 +88,11 @@ def _build_access() -> Access:
 
 def open_world(name: str) -> World:
     """The world of that name, opened once, and again after it was built anew."""
-    about = read_world_metadata(settings().worlds, name)
+    about = read_world_metadata(settings().worlds_folder, name)
     with _worlds_lock:
         known = _open_worlds.get(name)
-        if known is None or known.about != about:
-            _open_worlds[name] = open_world_in(settings().worlds, name, _build_access(), os.environ)
+        if known is None or known.metadata != about:
+            _open_worlds[name] = open_world_in(settings().worlds_folder, name, _build_access(), os.environ)
         found = _open_worlds[name]
     if known is not None and known is not found and isinstance(known.graph, EmbeddedGraph):
         # Its processes hold a graph that is no longer there.
@@ -118,7 +118,7 @@ def tool_registry() -> ToolRegistry:
         former = [] if stamp in _registries else [*_registries.values()]
         if stamp not in _registries:
             _registries.clear()
-            declared = load_external_tools_config(stamp[0]) if stamp[1] or settings().tools else None
+            declared = load_external_tools_config(stamp[0]) if stamp[1] or settings().tools_file else None
             _registries[stamp] = ToolRegistry(declared, os.environ)
         found = _registries[stamp]
     for each in former:
@@ -128,7 +128,7 @@ def tool_registry() -> ToolRegistry:
 
 def tools_path() -> Path:
     """The file that declares tools of others; it need not be there."""
-    return settings().tools or settings().home / TOOLS_FILE_NAME
+    return settings().tools_file or settings().home / TOOLS_FILE_NAME
 
 
 def _file_stamp(file: Path) -> tuple[Path, int]:

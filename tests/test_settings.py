@@ -21,7 +21,7 @@ def test_the_environment_wins_over_the_file_and_empty_means_unset(tmp_path: Path
     assert found.home == tmp_path.resolve()
     assert found.model == "openai:small"
     assert found.contact == "ada@example.org"
-    assert found.worlds == tmp_path.resolve() / "worlds"
+    assert found.worlds_folder == tmp_path.resolve() / "worlds"
 
 
 def test_keys_of_providers_are_no_part_of_the_settings():

@@ -57,17 +57,17 @@ def _generate_by_model(
     """The model's queries that answer; else the grammar's, and why; else the model's that match nothing."""
     written = write_queries(graph, question, entities, chat, context.encode)
     why = written.trouble
-    tried = [{"sparql": one.sparql, "reading": one.reading, "trouble": one.trouble} for one in written.tried]
-    if written.answering:
-        return _trials_to_observation(written.answering, {"tried": tried})
+    tried = [{"sparql": one.sparql, "reading": one.reading, "trouble": one.trouble} for one in written.failed_trials]
+    if written.successful_trials:
+        return _trials_to_observation(written.successful_trials, {"tried": tried})
     try:
         found = _generate_by_grammar(context, graph, question, entities)
     except ToolError as nothing:
-        if not written.empty:
+        if not written.empty_trials:
             raise ToolError(
                 f"{nothing} The language model did not help either: {why[:_MAX_REASON_CHARACTERS]}"
             ) from nothing
-        return _trials_to_observation(written.empty, {"tried": tried, "why": why})
+        return _trials_to_observation(written.empty_trials, {"tried": tried, "why": why})
     return Observation(found.text, {**found.data, "why": why, "tried": tried})
 
 

@@ -30,11 +30,11 @@ class Parameter:
     """What the tool takes where an argument that is not required is left out."""
     choices: tuple[Any, ...] = ()
     """Of a choice, and of a list of choices."""
-    item: str = "text"
+    item_kind: str = "text"
     """The kind of a list's items: id (written with commas or spaces between), text (one a line), number ...; of json
     it is text where words that are no JSON are taken too."""
 
-    def read(self, written: Any) -> Any:
+    def parse(self, written: Any) -> Any:
         """The value that was written, "5" as 5 where a number is wanted; ValueError says what is wrong with it.
 
         What is no text is a value already.
@@ -42,26 +42,26 @@ class Parameter:
         if not isinstance(written, str):
             return written
         if self.kind == "list":
-            return self._items(written)
-        if self.kind == "json" and self.item == "text":
+            return self._parse_items(written)
+        if self.kind == "json" and self.item_kind == "text":
             return _parse_json_or_text(written)
         return _parse_value(self.kind, written, self.choices)
 
-    def _items(self, written: str) -> list[Any]:
+    def _parse_items(self, written: str) -> list[Any]:
         if written.lstrip().startswith("["):
             found = _parse_value("json", written, ())
             return found if isinstance(found, list) else [found]
-        parts = written.replace(",", " ").split() if self.item == "id" else written.splitlines()
-        return [_parse_value(self.item, part, self.choices) for part in (part.strip() for part in parts) if part]
+        parts = written.replace(",", " ").split() if self.item_kind == "id" else written.splitlines()
+        return [_parse_value(self.item_kind, part, self.choices) for part in (part.strip() for part in parts) if part]
 
-    def write(self, value: Any) -> str:
+    def format(self, value: Any) -> str:
         """The value as it is written in a form; `read` takes it back."""
         if value is None:
             return ""
         if self.kind == "json" or (self.kind == "list" and any("\n" in str(item) for item in value)):
             return json.dumps(value, ensure_ascii=False)
         if self.kind == "list":
-            return (", " if self.item == "id" else "\n").join(_format_scalar(item) for item in value)
+            return (", " if self.item_kind == "id" else "\n").join(_format_scalar(item) for item in value)
         return _format_scalar(value)
 
 
@@ -144,7 +144,7 @@ def _parse_parameter(name: str, told: Any, *, required: bool, root: Mapping[str,
         required=required,
         default=told.get("default", found.get("default")),
         choices=choices,
-        item=item,
+        item_kind=item,
     )
 
 

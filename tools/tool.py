@@ -72,22 +72,22 @@ class Tool:
     description: str
     schema: dict[str, Any]
     """The arguments as JSON Schema."""
-    work: ToolFunction
+    function: ToolFunction
     parameters: tuple[Parameter, ...]
     """The arguments in order, without the context."""
-    web: bool = False
+    needs_web: bool = False
     """Whether it is offered only where the world has web pages."""
     limits: ToolLimits | None = None
     """What a call of somebody else's tool is held to; ours are held by the sources of the world."""
-    place: str | None = None
+    origin: str | None = None
     """Where somebody else's tool comes from, in words."""
 
     @classmethod
-    def ours(cls, name: str, title: str, function: Callable[..., Observation], *, web: bool = False) -> "Tool":
+    def from_function(cls, name: str, title: str, function: Callable[..., Observation], *, web: bool = False) -> "Tool":
         """A function whose signature and docstring are the tool's schema; its first parameter is the context."""
         checked = _arguments_model(name, function)
         schema = _without_titles(checked.model_json_schema())
-        parameters = tuple(replace(p, item="id") if p.kind == "list" else p for p in parse_parameters(schema))
+        parameters = tuple(replace(p, item_kind="id") if p.kind == "list" else p for p in parse_parameters(schema))
         work = partial(_run_validated, name, function, checked)
         return cls(name, title, inspect.cleandoc(function.__doc__ or ""), schema, work, parameters, web)
 
@@ -98,13 +98,13 @@ class Tool:
         """
         started = time.perf_counter()
         observation, error = None, None
-        chat = context.chat and context.chat.metered()
+        chat = context.chat and context.chat.with_new_meter()
         try:
-            work = partial(self.work, replace(context, chat=chat), arguments)
-            observation = self.limits.hold(self.name, work) if self.limits else work()
+            work = partial(self.function, replace(context, chat=chat), arguments)
+            observation = self.limits.run_limited(self.name, work) if self.limits else work()
         except (ToolError, ChatError, SourceError) as failed:
             error = _to_single_line(str(failed))
-        usage = chat.used if chat and chat.used.calls else None
+        usage = chat.total_usage if chat and chat.total_usage.calls else None
         return ToolResult(observation, error, time.perf_counter() - started, usage)
 
 

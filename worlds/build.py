@@ -50,7 +50,7 @@ class WorldContents:
 
     articles: Iterable[Article] | None = None
     graph: Path | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     """What else lies in the folder: what writes it, by its name."""
 
@@ -90,7 +90,7 @@ def _write_world(folder: Path, name: str, sources: WorldContents) -> dict[str, A
     about: dict[str, Any] = {
         "name": name,
         "kind": "imported",
-        **sources.about,
+        **sources.metadata,
         "articles": count,
         "triples": 0,
         "entities": 0,
@@ -104,7 +104,7 @@ def _write_world(folder: Path, name: str, sources: WorldContents) -> dict[str, A
         write(folder / file)
     if not count and not about["triples"]:
         raise WorldError("The world would be empty: there is no article and no triple in what was given.")
-    about |= {"hash": fingerprint.digest(), "built": datetime.now(UTC).isoformat(timespec="seconds")}
+    about |= {"hash": fingerprint.hexdigest(), "built": datetime.now(UTC).isoformat(timespec="seconds")}
     (folder / WORLD_FILE).write_text(dump_toml(about), encoding="utf-8")
     return about
 

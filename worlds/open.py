@@ -45,7 +45,7 @@ def open_world(
     text = EmbeddedText(folder / TEXT_FOLDER) if (folder / TEXT_FOLDER).is_dir() else None
     graph = EmbeddedGraph(folder, text) if (folder / GRAPH_FOLDER).is_dir() else None
     web = EmbeddedWeb(folder / WEB_FOLDER) if (folder / WEB_FOLDER).is_dir() else None
-    return World(name, text=text, graph=graph, web=web, about=about)
+    return World(name, text=text, graph=graph, web=web, metadata=about)
 
 
 def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
     if about.get("kind") != LIVE_KIND:
         return about
     built = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    return {"name": name, **parse_live_config(written, str(file)).about, "built": built}
+    return {"name": name, **parse_live_config(written, str(file)).metadata, "built": built}
 
 
 def list_worlds(worlds: Path) -> list[dict[str, Any]]:

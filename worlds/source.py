@@ -201,5 +201,5 @@ class World:
     text: TextSource | None = None
     graph: GraphSource | None = None
     web: WebSource | None = None
-    about: dict[str, object] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
     """What world.toml says of it: kind, sizes, seed, licence, hash."""

@@ -66,7 +66,7 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
         with _stop_on_interrupt(reins.stop):
             at_work = begin_run(wanted, reins)
             at_work.on_step = _print_step
-            ended = at_work.work()
+            ended = at_work.execute()
     except ASK_ERRORS as failed:
         raise CommandError(str(failed)) from failed
     with database().read() as session:

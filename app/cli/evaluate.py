@@ -75,7 +75,7 @@ def _load_questions(world: str | None, project: str | None) -> tuple[Project, li
                 raise CommandError(f"there is no project {project!r}")
             return found, list_gold_questions(session, found.id)
     noun = Project(name=str(world), world=str(world))
-    file = world_folder(settings().worlds, noun.world) / QUESTIONS_FILE
+    file = world_folder(settings().worlds_folder, noun.world) / QUESTIONS_FILE
     if not file.is_file():
         raise CommandError(f"the world {world} has no questions of its own; give a project that has some")
     return noun, [
@@ -87,7 +87,7 @@ def _load_questions(world: str | None, project: str | None) -> tuple[Project, li
 def _answer_questions(
     questions: Sequence[Question], project: Project, way: RunConfig, limits: RunLimits
 ) -> Iterator[QuestionScore]:
-    made = way.make(heard=False)
+    made = way.make_reasoner(heard=False)
     failures: Counter[str] = Counter()
     for place, question in enumerate(questions, 1):
         ended = run_reasoner(made, prepare_task(question, project, way).task, MemoryRecorder(), RunControl(limits))

@@ -80,7 +80,7 @@ def usage(  # noqa: PLR0913 - every option of the verb is one parameter
         balance=balance,
     )
     try:
-        wish.check()
+        wish.validate()
         report = compute_usage(UsageRequest(library, project, wish, leave_out), _print_progress)
     except SelectionError as wrong:
         raise CommandError(str(wrong)) from wrong
@@ -109,14 +109,14 @@ def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longe
     drawn = build_sequence_map(opened.pool.actions, distance)
     rows = [
         {"x": round(float(x), 6), "y": round(float(y), 6), "demonstrations": len(places), "actions": actions}
-        for (x, y), (actions, places) in zip(drawn.places, opened.sequences(), strict=True)
+        for (x, y), (actions, places) in zip(drawn.coordinates, opened.list_sequences(), strict=True)
     ]
     rows.sort(key=lambda row: -int(str(row["demonstrations"])))
     value: dict[str, Any] = {
         "library": found.name,
         "number": found.number,
         "distance": distance,
-        "shown": [round(part, 6) for part in drawn.shown],
+        "shown": [round(part, 6) for part in drawn.explained_variance],
         "landmarks": drawn.landmarks,
         "sequences": rows,
     }
@@ -124,7 +124,7 @@ def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longe
         f"{row['x']:7.3f} {row['y']:7.3f}  {row['demonstrations']:,}×  {' > '.join(row['actions'])}"  # type: ignore[arg-type]
         for row in rows[:MAX_LISTED_SEQUENCES]
     ]
-    lines.append(f"{len(rows):,} sequences; the map shows {drawn.shown[1]:.0%} of their distances")
+    lines.append(f"{len(rows):,} sequences; the map shows {drawn.explained_variance[1]:.0%} of their distances")
     emit(value, "\n".join(lines), as_json=as_json)
 
 
@@ -206,13 +206,13 @@ def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
         found = find_version(session, library)
         inside = load_demonstrations(session, found.id)
         asked = list_question_kinds(session, sorted({each.project for each in inside}))
-    counted = compute_statistics(inside, tools=tool_registry().all(), kinds=asked)
+    counted = compute_statistics(inside, tools=tool_registry().all_tools(), kinds=asked)
     value = {
         "name": found.name,
         "number": found.number,
         "frozen_at": found.frozen_at,
         "card": found.card,
-        "statistics": counted.value(),
+        "statistics": counted.to_json(),
         "demonstrations": [each._asdict() for each in inside],
     }
     card = [f"{name}: {_format_value(told)}" for name, told in found.card.items() if told]
@@ -262,12 +262,12 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
         balance=balance,
     )
     try:
-        wish.check()
+        wish.validate()
         found, opened = open_library(library)
-        chosen = opened.choose(question, wish, leave_out_itself=leave_out)
+        chosen = opened.select(question, wish, leave_out_itself=leave_out)
     except SelectionError as wrong:
         raise CommandError(str(wrong)) from wrong
-    value = {"library": found.name, "number": found.number, **chosen.value(opened)}
+    value = {"library": found.name, "number": found.number, **chosen.to_json(opened)}
     emit(value, "\n".join(_format_picks(chosen, opened, explain=explain)) or "nothing to choose from", as_json=as_json)
 
 
@@ -278,7 +278,7 @@ def _format_picks(chosen: SelectedDemonstrations, library: LoadedLibrary, *, exp
             continue
         yield f"   {' > '.join(each.tools)}"
         yield f"   relevance {chosen.selection.cosines[pick.item]:.3f}, novelty {pick.novelty:.3f}" + (
-            ", there by relevance alone" if pick.filled else f", raises log det by {pick.gain:.3f}"
+            ", there by relevance alone" if pick.is_filler else f", raises log det by {pick.gain:.3f}"
         )
         if pick.runner_up is not None and pick.lead is not None:
             second = library.demonstrations[pick.runner_up].question

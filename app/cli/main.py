@@ -23,8 +23,8 @@ USER_ERRORS = (
 class Verb:
     """Where a verb lives (`module:attribute`, a Typer app or a function) and what it is for."""
 
-    place: str
-    purpose: str
+    target: str
+    help: str
 
 
 DESCRIPTION = "Record how people find answers, and have models follow."
@@ -53,17 +53,17 @@ def build_command_line(wanted: str | None) -> typer.Typer:
         if name == wanted:
             _mount_verb(line, name, verb)
         else:
-            line.command(name, help=verb.purpose)(_run_unloaded_verb)
+            line.command(name, help=verb.help)(_run_unloaded_verb)
     return line
 
 
 def _mount_verb(line: typer.Typer, name: str, verb: Verb) -> None:
-    module, _, attribute = verb.place.partition(":")
+    module, _, attribute = verb.target.partition(":")
     found: typer.Typer | Callable[..., None] = getattr(importlib.import_module(module), attribute)
     if isinstance(found, typer.Typer):
-        line.add_typer(found, name=name, help=verb.purpose)
+        line.add_typer(found, name=name, help=verb.help)
     else:
-        line.command(name, help=verb.purpose)(found)
+        line.command(name, help=verb.help)(found)
 
 
 def _run_unloaded_verb() -> None:

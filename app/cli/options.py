@@ -104,7 +104,7 @@ def parse_run_config(
         told = {}
     way = RunConfig(name, told, library)
     try:
-        way.make()
+        way.make_reasoner()
     except (UnknownReasoner, AgentOptionsError) as wrong:
         raise CommandError(str(wrong)) from wrong
     if name != REPLAY and chat() is None:
@@ -116,7 +116,7 @@ def build_limits(
     way: RunConfig, steps: int | None, tokens: int | None, seconds: float, money: float | None
 ) -> RunLimits:
     """The limits of each question."""
-    return RunLimits(steps=steps or way.steps, tokens=tokens, seconds=seconds, money=money)
+    return RunLimits(steps=steps or way.default_step_limit, tokens=tokens, seconds=seconds, money=money)
 
 
 def _parse_option(option: str) -> tuple[str, Any]:

@@ -40,7 +40,7 @@ def open_atomically(file: Path, *, force: bool) -> Iterator[BinaryIO]:
 
 def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
     """What was written, and on stderr what the format could not keep."""
-    for line in losses.told():
+    for line in losses.summary_lines():
         print_progress(line)
     value = {
         "written": losses.written,
@@ -63,8 +63,8 @@ def make_stage_printer() -> Callable[[StageProgress], None]:
         nonlocal told
         line = format_progress(progress)
         if redrawn:
-            sys.stderr.write(f"\r\x1b[K{line}" + ("\n" if progress.over else ""))
-        elif progress.over or time.monotonic() - told >= _MIN_INTERVAL_SECONDS:
+            sys.stderr.write(f"\r\x1b[K{line}" + ("\n" if progress.finished else ""))
+        elif progress.finished or time.monotonic() - told >= _MIN_INTERVAL_SECONDS:
             told = time.monotonic()
             sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
@@ -74,11 +74,11 @@ def make_stage_printer() -> Callable[[StageProgress], None]:
 
 def format_progress(progress: StageProgress) -> str:
     """The stage in a line, with its rate and an estimate."""
-    if progress.over:
+    if progress.finished:
         return f"{progress.stage}: {progress.done:,} in {progress.seconds:.2f} s"
     total = f" of {progress.total:,}" if progress.total else ""
     rate = f", {progress.rate:,.0f} a second" if progress.done else ""
-    left = f", {progress.left:,.0f} s left" if progress.left is not None else ""
+    left = f", {progress.remaining_seconds:,.0f} s left" if progress.remaining_seconds is not None else ""
     return f"{progress.stage}: {progress.done:,}{total}{rate}{left}"
 
 

@@ -74,7 +74,7 @@ def _parse_tool_names(written: str) -> list[str]:
     names = list(dict.fromkeys(part for part in (part.strip() for part in written.split(",")) if part))
     known = tool_registry()
     for name in names:
-        if known.find(name) is None and not known.expected(name):
+        if known.find(name) is None and not known.is_declared(name):
             raise CommandError(str(known.problem(name)))
     return names
 

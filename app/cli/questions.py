@@ -32,15 +32,15 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     """Add the file's questions to a project; those that it has already are left alone."""
     records = _filter_records(read_questions(file, form), only)
     if world is not None:
-        read_world_metadata(settings().worlds, world)
+        read_world_metadata(settings().worlds_folder, world)
     words = _read_guidelines(guidelines) if guidelines else None
     with database().begin() as session:
         found = projects.get_or_create_project(session, project, world=world)
         if words is not None:
             found.guidelines = words
         added = projects.add_questions(session, found.id, records)
-    told = {"project": project, "added": added.added, "already": added.already}
-    emit(told, f"{project}: {added.added} questions added, {added.already} were there already", as_json=as_json)
+    told = {"project": project, "added": added.added, "already": added.existing}
+    emit(told, f"{project}: {added.added} questions added, {added.existing} were there already", as_json=as_json)
 
 
 def _filter_records(records: list[QuestionRecord], only: list[str] | None) -> list[QuestionRecord]:

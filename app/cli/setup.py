@@ -31,7 +31,7 @@ DEMONSTRATION_COUNT = 20
 
 def make_default_world(world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations; what is there already stays."""
-    if not (settings().worlds / world / WORLD_FILE).is_file():
+    if not (settings().worlds_folder / world / WORLD_FILE).is_file():
         _build_world(world)
     with database().read() as session:
         known = projects.find_project(session, project) is not None
@@ -39,7 +39,7 @@ def make_default_world(world: str, project: str) -> None:
         return
     guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
     noun = Project(name=project, world=world, guidelines=guidelines)
-    asked = read_questions(settings().worlds / world / QUESTIONS_FILE, "jsonl")
+    asked = read_questions(settings().worlds_folder / world / QUESTIONS_FILE, "jsonl")
     print_progress("answering some of its questions for demonstrations ...")
     shown = list(make_demonstrations(asked, open_gold_world(world), noun, DEMONSTRATION_COUNT))
     try:
@@ -58,9 +58,9 @@ def make_default_world(world: str, project: str) -> None:
 
 
 def _build_world(world: str) -> None:
-    folder = settings().worlds / world
+    folder = settings().worlds_folder / world
     try:
-        generate_world(settings().worlds, world, WORLD_OPTIONS)
+        generate_world(settings().worlds_folder, world, WORLD_OPTIONS)
     except WorldExists as there:
         # Where two begin at once the other one's world is the same.
         if not (folder / WORLD_FILE).is_file():
@@ -92,7 +92,7 @@ def prepare() -> None:
     with database().read() as session:
         known = projects.find_project(session, DEFAULT_PROJECT) is not None
         frozen = bool(libraries.list_versions(session, DEFAULT_LIBRARY))
-    if not known or not (settings().worlds / DEFAULT_WORLD / WORLD_FILE).is_file():
+    if not known or not (settings().worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file():
         print_progress("preparing the default world (once) ...")
 
         make_default_world(DEFAULT_WORLD, DEFAULT_PROJECT)

@@ -25,7 +25,7 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     """Call one tool over a world and print what it found; exit status 1 with one sentence when it fails."""
     if list_tools:
         with redirect_stdout(sys.stderr):
-            known = list(tool_registry().all().values())
+            known = list(tool_registry().all_tools().values())
         emit([_describe_tool(one) for one in known], "\n".join(map(_format_tool, known)), as_json=as_json)
         return
     if name is None:
@@ -34,8 +34,8 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     given = dict(map(_parse_argument, arguments or []))
     # What others print while they are loaded and called is no part of the answer.
     with redirect_stdout(sys.stderr):
-        called = tool_registry().tool(name)
-    if world is None and called.place is None:
+        called = tool_registry().get_tool(name)
+    if world is None and called.origin is None:
         raise typer.BadParameter("name a world to work in: showhow tool NAME --world W key=value ...")
     # A tool of others knows no world.
     context = tool_context(world) if world is not None else ToolContext(World("none"), encoder())

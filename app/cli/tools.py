@@ -47,11 +47,11 @@ def check(*, as_json: AsJson = False) -> None:
 def _load_states() -> list[ToolProviderStatus]:
     """All places of tools; what modules of others print while they are loaded is no part of the answer."""
     with redirect_stdout(sys.stderr):
-        return tool_registry().states()
+        return tool_registry().provider_statuses()
 
 
 def _format_source(state: ToolProviderStatus) -> Iterator[str]:
-    yield f"{_source_name(state)} ({state.place})"
+    yield f"{_source_name(state)} ({state.origin})"
     for tool in state.tools:
         takes = ", ".join(f"{p.name}: {p.kind}{'' if p.required else '?'}" for p in tool.parameters)
         first = tool.description.split("\n", maxsplit=1)[0]
@@ -71,7 +71,7 @@ def _format_status(state: ToolProviderStatus) -> str:
 
 def _source_value(state: ToolProviderStatus) -> dict[str, Any]:
     tools = [_tool_value(tool) for tool in state.tools]
-    return {"kind": state.kind, "name": state.name, "place": state.place, "tools": tools, "problem": state.problem}
+    return {"kind": state.kind, "name": state.name, "place": state.origin, "tools": tools, "problem": state.problem}
 
 
 def _tool_value(tool: Tool) -> dict[str, Any]:

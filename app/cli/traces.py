@@ -114,12 +114,14 @@ def import_file(
     try:
         with database().begin() as session:
             for found in read_traces(file, format_name):
-                taken.take(found, partial(merge_trace, session))
+                taken.add(found, partial(merge_trace, session))
     except FormatError as broken:
         raise CommandError(f"{broken}; nothing of the file was imported") from broken
     except StoreError as failed:
-        raise CommandError(f"{file}, record {taken.read + 1}: {failed}; nothing of the file was imported") from failed
-    emit(taken.value(), "\n".join(taken.told()), as_json=as_json)
+        raise CommandError(
+            f"{file}, record {taken.read_count + 1}: {failed}; nothing of the file was imported"
+        ) from failed
+    emit(taken.value(), "\n".join(taken.lines()), as_json=as_json)
 
 
 @dataclass(slots=True)
@@ -132,11 +134,11 @@ class TraceImportReport:
     remarks: list[RecordRemark] = field(default_factory=list)
 
     @property
-    def read(self) -> int:
+    def read_count(self) -> int:
         """How many records have been read to their end."""
         return self.outcomes.total() + len(self.refused)
 
-    def take(self, found: ReadResult, put: Callable[[TraceRecord], MergeOutcome]) -> None:
+    def add(self, found: ReadResult, put: Callable[[TraceRecord], MergeOutcome]) -> None:
         """Put a trace that was found into the store, and note what became of it."""
         if isinstance(found, RefusedRecord):
             self.refused.append(found)
@@ -157,7 +159,7 @@ class TraceImportReport:
             "remarks": [asdict(each) for each in self.remarks],
         }
 
-    def told(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """The report for people, a line each."""
         known = f"{self.outcomes['same']} already here, {self.outcomes['differs']} differ"
         yield f"{self.outcomes['added']} added, {known}, {len(self.refused)} refused"

@@ -137,7 +137,7 @@ def _format_report(report: VerificationReport) -> Iterator[str]:
     yield f"{_format_figures(report)}  all"
     if report["left"]:
         yield f"{report['left']:,} questions are left; the same words again go on with them"
-    left = [each for each in list_failures(_load_run(UUID(report["id"]))) if each.open]
+    left = [each for each in list_failures(_load_run(UUID(report["id"]))) if each.is_open]
     if left:
         yield f"{len(left):,} failures are in the annotators' queue; first: {left[0].outcome.question}"
 

@@ -36,7 +36,7 @@ app.command()(world_questions.traces)
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """The worlds of this machine."""
-    found = list_worlds(settings().worlds)
+    found = list_worlds(settings().worlds_folder)
     rows = [f"{w['name']}: {_format_size(w)} ({w['kind']})" for w in found]
     emit(found, "\n".join(rows) or "no worlds yet", as_json=as_json)
 
@@ -50,7 +50,7 @@ def _format_size(about: dict[str, Any]) -> str:
 @app.command()
 def info(name: str, *, as_json: AsJson = False) -> None:
     """What a world is: kind, sizes, seed, licence, content hash."""
-    about = read_world_metadata(settings().worlds, name)
+    about = read_world_metadata(settings().worlds_folder, name)
     emit(about, "\n".join(f"{key}: {value}" for key, value in about.items()), as_json=as_json)
 
 
@@ -77,7 +77,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     told = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
     found = read_articles(articles, form, conditions) if articles is not None else None
     print_progress(f"importing {name} ...")
-    about = build_world(settings().worlds, name, WorldContents(found, graph, told), replace=replace)
+    about = build_world(settings().worlds_folder, name, WorldContents(found, graph, told), replace=replace)
     emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
 
 

@@ -61,7 +61,7 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
     )
     with fail_on_interrupt(f"The world {name} was not made: the work was stopped, and nothing of it stays."):
         about = generate_world(
-            settings().worlds,
+            settings().worlds_folder,
             name,
             options,
             progress=make_stage_printer(),

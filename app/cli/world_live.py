@@ -28,12 +28,12 @@ def add(
     if (file is None) == (not ready):
         raise CommandError("name a description with --file FILE, or a ready one with --preset NAME")
     written, place = (read_preset(ready), ready) if file is None else (_read_description(file), str(file))
-    described = add_live_world(settings().worlds, name, written, place, replace=replace)
-    hosts = ", ".join(described.about["hosts"])
+    described = add_live_world(settings().worlds_folder, name, written, place, replace=replace)
+    hosts = ", ".join(described.metadata["hosts"])
     told = f"{name}: asks {hosts}; `showhow world check {name}` tries it"
     if settings().contact is None:
         told += "\nset SHOWHOW_CONTACT to an e-mail address or a page before the first call"
-    emit({"name": name, **described.about}, told, as_json=as_json)
+    emit({"name": name, **described.metadata}, told, as_json=as_json)
 
 
 def _read_description(file: Path) -> str:

@@ -68,8 +68,8 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
 ) -> None:
     """A generated world's own questions; with --json everything of their gold."""
     known = _open_questions(name)
-    found = known.like(QuestionFilter(text, kind, needs, lowest, highest))[after : after + limit]
-    rows: list[dict[str, Any]] = [known.row(head) for head in found] if as_json else []
+    found = known.select(QuestionFilter(text, kind, needs, lowest, highest))[after : after + limit]
+    rows: list[dict[str, Any]] = [known.load_row(head) for head in found] if as_json else []
     emit(rows, "\n".join(map(_format_question, found)) or "no questions", as_json=as_json)
 
 
@@ -81,10 +81,10 @@ def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
     from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
     known = _open_questions(name)
-    head = known.head(question)
+    head = known.find(question)
     if head is None:
         raise CommandError(f"the world {name} has no question {question}; `showhow world questions {name}` has its own")
-    record = make_world_gold_trace(name, known.row(head))
+    record = make_world_gold_trace(name, known.load_row(head))
     emit(record_to_json(record), "\n".join(format_trace(record)), as_json=as_json)
     if record.trace.status == "failed":
         raise CommandError(record.trace.final_thought or "there is no gold trace")
@@ -106,7 +106,7 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
     from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
     known = _open_questions(name)
-    rows = map(known.row, known.like(QuestionFilter(kind=kind))[:limit])
+    rows = map(known.load_row, known.select(QuestionFilter(kind=kind))[:limit])
     written, failed = 0, []
     with open_atomically(to, force=force) as stream:
         for record in make_world_gold_traces(name, rows):
@@ -129,8 +129,8 @@ def _open_questions(name: str) -> QuestionFile:
 
 
 def _checked_folder(name: str) -> Path:
-    read_world_metadata(settings().worlds, name)
-    return world_folder(settings().worlds, name)
+    read_world_metadata(settings().worlds_folder, name)
+    return world_folder(settings().worlds_folder, name)
 
 
 def _graph_source(name: str) -> GraphSource:

@@ -23,7 +23,7 @@ class DiagramBox:
     """item, centre, value or name"""
 
     @property
-    def middle(self) -> float:
+    def centre_x(self) -> float:
         """Half way from its left to its right."""
         return self.x + self.width / 2
 

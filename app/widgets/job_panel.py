@@ -46,20 +46,20 @@ class Job:
     """One verb at work on a world; `said` is its last line."""
 
     world: str
-    doing: str
+    activity: str
     """Generating, importing ..."""
     process: subprocess.Popen[str]
-    scratch: Path | None = None
+    scratch_folder: Path | None = None
     """A folder that is removed when the work is over."""
-    said: str = ""
-    started: float = field(default_factory=time.monotonic)
-    ended: float | None = None
+    last_message: str = ""
+    started_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
     stopping: bool = False
 
     @property
     def state(self) -> str:
         """running, done, stopped or failed."""
-        if self.ended is None:
+        if self.ended_at is None:
             return "running"
         if self.process.returncode == 0:
             return "done"
@@ -68,43 +68,43 @@ class Job:
     @property
     def seconds(self) -> float:
         """How long it has been or was at work."""
-        return (self.ended or time.monotonic()) - self.started
+        return (self.ended_at or time.monotonic()) - self.started_at
 
     @property
-    def share(self) -> float | None:
+    def progress(self) -> float | None:
         """How much is done, from 0 to 1, if its last line says so."""
-        if percent := _PERCENT_PATTERN.search(self.said):
+        if percent := _PERCENT_PATTERN.search(self.last_message):
             return min(1.0, float(percent[1]) / 100)
-        if fraction := _FRACTION_PATTERN.search(self.said):
+        if fraction := _FRACTION_PATTERN.search(self.last_message):
             done, whole = (int(number.replace(",", "")) for number in fraction.groups())
             return min(1.0, done / whole) if whole else None
         return None
 
     def stop(self) -> None:
         """Interrupt it as Ctrl+C does, so that nothing half made stays; one that does not end is killed."""
-        if not self.stopping and self.ended is None:
+        if not self.stopping and self.ended_at is None:
             self.stopping = True
-            self._signal(signal.SIGINT)
-            Thread(target=self._insist, daemon=True).start()
+            self._send_signal(signal.SIGINT)
+            Thread(target=self._kill_after_grace, daemon=True).start()
 
-    def follow(self) -> None:
+    def read_output(self) -> None:
         """Read what it says until it ends."""
         assert self.process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
         with self.process.stderr as lines:
             for line in lines:
-                self.said = line.strip().removeprefix("showhow: ") or self.said
+                self.last_message = line.strip().removeprefix("showhow: ") or self.last_message
         self.process.wait()
-        if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
-        self.ended = time.monotonic()
+        if self.scratch_folder is not None:
+            shutil.rmtree(self.scratch_folder, ignore_errors=True)
+        self.ended_at = time.monotonic()
 
-    def _insist(self) -> None:
+    def _kill_after_grace(self) -> None:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_GRACE_SECONDS)
             return
-        self._signal(signal.SIGKILL)
+        self._send_signal(signal.SIGKILL)
 
-    def _signal(self, which: signal.Signals) -> None:
+    def _send_signal(self, which: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, which)
 
@@ -134,12 +134,12 @@ class JobRegistry:
                 env={**os.environ, "PYTHONPATH": str(_PROJECT_ROOT)},
             )
             job = self._jobs[world] = Job(world, doing, process, scratch)
-        Thread(target=job.follow, daemon=True).start()
+        Thread(target=job.read_output, daemon=True).start()
         return job
 
     def all(self) -> list[Job]:
         """Every job that is at work or was not dismissed yet, the latest first."""
-        return sorted(self._jobs.values(), key=lambda job: -job.started)
+        return sorted(self._jobs.values(), key=lambda job: -job.started_at)
 
     def dismiss(self, job: Job) -> None:
         """Forget a job that is over."""
@@ -185,15 +185,16 @@ def _show_running_job(job: Job, *, stoppable: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         ending = " · stopping …" if job.stopping else ""
         st.markdown(
-            f"**{job.doing} {escape_markdown(job.world)}** · {_format_duration(job.seconds)}{ending}", width="stretch"
+            f"**{job.activity} {escape_markdown(job.world)}** · {_format_duration(job.seconds)}{ending}",
+            width="stretch",
         )
         if stoppable:
             st.button("Stop", key=f"stop_{job.world}", on_click=job.stop, disabled=job.stopping, icon=":material/stop:")
-    said = escape_markdown(job.said or "starting …")
-    if job.share is None:
+    said = escape_markdown(job.last_message or "starting …")
+    if job.progress is None:
         st.caption(said)
     else:
-        st.progress(job.share, text=said)
+        st.progress(job.progress, text=said)
 
 
 def _show_finished_job(job: Job) -> None:
@@ -208,7 +209,7 @@ def _show_finished_job(job: Job) -> None:
         elif job.state == "stopped":
             st.markdown(f":material/stop: **{name}** was stopped after {took}; nothing of it is left.", width="stretch")
         else:
-            why = escape_markdown(job.said or "the process ended without a word")
+            why = escape_markdown(job.last_message or "the process ended without a word")
             st.markdown(f":red[:material/error:] **{name}** was not made: {why}", width="stretch")
         st.button("Dismiss", key=f"dismiss_{job.world}", on_click=get_jobs().dismiss, args=(job,), type="tertiary")
 
@@ -229,8 +230,8 @@ class VerbOption:
     default: Any
     help: str
     flag: str
-    lowest: float | None = None
-    highest: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
 
 
 def read_verb_options(verb: Callable[..., None]) -> dict[str, VerbOption]:
@@ -264,7 +265,7 @@ def show_option_field(field: VerbOption, key: str, label: str, choices: Sequence
 
 def _show_option_widget(field: VerbOption, key: str, label: str, choices: Sequence[str]) -> OptionValue:
     # A browser's numbers end before the largest seed does.
-    bounds = (field.lowest, field.highest)
+    bounds = (field.minimum, field.maximum)
     lowest, highest = (None if limit is None or abs(limit) > 2**53 else limit for limit in bounds)
     if field.kind is bool:
         return st.checkbox(label, value=bool(field.default), key=key)
@@ -297,13 +298,13 @@ class JobKind:
     """What a job does, in the words of its panel."""
 
     key: str
-    doing: str
+    activity: str
     """Counting ..."""
-    stopped: str
+    stopped_message: str
     """The counting of ... was stopped, and what is left of it."""
-    failed: str
+    failed_message: str
     """... was not counted"""
-    waiting: str
+    waiting_message: str
     """What is said until the verb says something itself."""
 
 
@@ -335,7 +336,7 @@ def _get_jobs(_kind: str) -> JobRegistry:
 def start_verb_job(kind: JobKind, name: str, words: list[str]) -> None:
     """Begin with it, unless somebody else has meanwhile."""
     with suppress(WorldError):
-        _get_jobs(kind.key).start(name, kind.doing, words)
+        _get_jobs(kind.key).start(name, kind.activity, words)
 
 
 def show_verb_job(kind: JobKind, name: str) -> bool:
@@ -364,16 +365,16 @@ def _show_job(kind: JobKind, job: Job, *, running: bool) -> None:
                 _get_jobs(kind.key).dismiss(job)
                 st.rerun()
         if job.state == "running":
-            st.progress(job.share or 0.0, text=escape_markdown(job.said or kind.waiting))
+            st.progress(job.progress or 0.0, text=escape_markdown(job.last_message or kind.waiting_message))
 
 
 def _format_title(kind: JobKind, job: Job) -> str:
     name = escape_markdown(job.world)
     match job.state:
         case "running":
-            return f"**{kind.doing} {name}** · {job.seconds:.0f} s" + (" · stopping …" if job.stopping else "")
+            return f"**{kind.activity} {name}** · {job.seconds:.0f} s" + (" · stopping …" if job.stopping else "")
         case "stopped":
-            return f":material/stop: {kind.stopped.format(f'**{name}**')}"
+            return f":material/stop: {kind.stopped_message.format(f'**{name}**')}"
         case _:
-            why = escape_markdown(job.said or "the process ended without a word")
-            return f":red[:material/error:] **{name}** {kind.failed}: {why}"
+            why = escape_markdown(job.last_message or "the process ended without a word")
+            return f":red[:material/error:] **{name}** {kind.failed_message}: {why}"

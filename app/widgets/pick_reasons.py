@@ -36,7 +36,7 @@ def render_pick_reasons(chosen: SelectedDemonstrations, library: LoadedLibrary, 
         ),
         ("Novelty", f"{pick.novelty:.2f}", _render_bar(pick.novelty), _describe_novelty(pick, place)),
         ("Gain", _format_signed(pick.gain), "", _describe_gain(pick)),
-        *_runner_up_rows(pick, library, by_weight=chosen.selection.wish.mode == "dpp"),
+        *_runner_up_rows(pick, library, by_weight=chosen.selection.config.mode == "dpp"),
     ]
     steps = "".join(f"<li>{escape_html(tool)}</li>" for tool in chosen.demonstrations[place].tools)
     told = "".join(
@@ -53,7 +53,7 @@ def _describe_novelty(pick: Pick, place: int) -> str:
 
 
 def _describe_gain(pick: Pick) -> str:
-    if pick.filled:
+    if pick.is_filler:
         return "nothing new: it is there by relevance alone, since fewer demonstrations differ than were asked for"
     factor = exp(min(pick.gain, 30))
     if factor < 1:
@@ -65,7 +65,7 @@ def _runner_up_rows(pick: Pick, library: LoadedLibrary, *, by_weight: bool) -> I
     if pick.runner_up is None or pick.lead is None:
         return
     second = escape_html(library.demonstrations[pick.runner_up].question)
-    if pick.lead < 0 and by_weight and not pick.filled:
+    if pick.lead < 0 and by_weight and not pick.is_filler:
         how = "would have gained more here; all picks together weigh more this way"
     elif pick.lead < 0:
         how = "would have gained more here: the DPP would rather have taken it"

@@ -104,7 +104,8 @@ def show_queue_header(person: User, trace_id: UUID | None, keys: Mapping[str, st
             shown = record.project if record else project
             place = f"Question {record.question.position} of {far.total}" if record else f"{far.total} questions"
             st.markdown(
-                f"{place} · {far.done} done, {far.mine} by you · world: {escape_markdown(shown.world)}", width="stretch"
+                f"{place} · {far.done} done, {far.completed_by_user} by you · world: {escape_markdown(shown.world)}",
+                width="stretch",
             )
             if st.button("My queue", key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
                 _show_queue(project, person)

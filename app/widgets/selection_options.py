@@ -33,7 +33,7 @@ MAX_PICKS = 8
 class SelectionOptions:
     """How to choose, and whether the question itself may be chosen."""
 
-    wish: SelectionConfig
+    config: SelectionConfig
     leave_out_itself: bool
 
 

@@ -13,7 +13,7 @@ from runs.services import database, tool_registry, tools_path
 
 def choose_tools(project: Project) -> None:
     """Draw the choice of that project's tools; what is chosen is saved at once."""
-    here = tool_registry().all()
+    here = tool_registry().all_tools()
     # A tool that is gone stays chosen until somebody takes it out.
     options = [*here, *(name for name in project.tools if name not in here)]
     key = f"tools_{project.id.hex}"
@@ -43,7 +43,7 @@ def choose_tools(project: Project) -> None:
     for name in project.tools or here:
         if name in here:
             first = here[name].description.split("\n", maxsplit=1)[0]
-            place = f" ({escape_markdown(here[name].place or '')})" if here[name].place else ""
+            place = f" ({escape_markdown(here[name].origin or '')})" if here[name].origin else ""
             st.markdown(f"**{escape_markdown(name)}**{place}: {escape_markdown(first)}")
     show_missing_tools(project.tools)
 
@@ -55,7 +55,7 @@ def show_missing_tools(names: Sequence[str]) -> None:
         return
     for problem in dict.fromkeys(problems):
         st.warning(escape_markdown(problem), icon=":material/power_off:")
-    st.button("Try again", key="try_tools_again", on_click=tool_registry().try_again)
+    st.button("Try again", key="try_tools_again", on_click=tool_registry().reload_failed)
 
 
 def _tool_label(name: str, *, gone: bool) -> str:

@@ -45,7 +45,7 @@ def _relation_values(universe: Universe, name: str, head: int) -> list[int]:
 
 def people_with_fact(universe: Universe, fact: str, value: int) -> set[int]:
     """Everybody whose fact is the value, as the universe tells it."""
-    return set(universe.people_with(fact, value).tolist())
+    return set(universe.find_people_with(fact, value).tolist())
 
 
 _MAX_NAMED = 3
@@ -68,19 +68,19 @@ def name_values(things: ThingCatalog, kind: str, values: Sequence[int]) -> str:
         return f"no {_PLURALS[kind]}"
     if len(values) > _MAX_NAMED:
         return f"these {len(values)} {_PLURALS[kind]}"
-    texts = [things.said(kind, value) for value in values]
+    texts = [things.sentence_text(kind, value) for value in values]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def node_question(things: ThingCatalog, leaf: ReasoningNode) -> str:
     """The question of an operation with the answers that it takes."""
-    each = "each of " if leaf.operator == RELATE and len(leaf.heads[0].values) > 1 else ""
+    each = "each of " if leaf.operator == RELATE and len(leaf.inputs[0].values) > 1 else ""
     return "".join(part if isinstance(part, str) else each + _name_answers(things, part) for part in leaf.question)
 
 
 def question_about(things: ThingCatalog, leaf: ReasoningNode, head: int) -> str:
     """The question of an operation about one of the things that it starts from."""
-    name = things.said(leaf.heads[0].kind, head)
+    name = things.sentence_text(leaf.inputs[0].kind, head)
     if leaf.operator == FILTER:
         return wording.FACT_QUESTIONS[leaf.relation].format(name)
     return "".join(part if isinstance(part, str) else name for part in leaf.question)
@@ -128,7 +128,7 @@ class GoldAttempt:
         self._texts: list[str] = [question]
         self._notes: list[str] = []
 
-    def act(self, thought: str, tool: str, **arguments: str | list[str]) -> dict[str, Any]:
+    def call_tool(self, thought: str, tool: str, **arguments: str | list[str]) -> dict[str, Any]:
         """What the tool observes; Stuck when it fails or the trace would be too long."""
         if len(self.steps) == MAX_STEPS:
             raise GoldTraceError(f"it would take more than {MAX_STEPS} steps")
@@ -139,7 +139,7 @@ class GoldAttempt:
         step = Step(
             trace_id=self._trace_id,
             position=len(self.steps) + 1,
-            thought=self.thought(thought),
+            thought=self.next_thought(thought),
             tool=tool,
             arguments=arguments,
             origins=trace_argument_origins(arguments, self._question, data),
@@ -156,25 +156,25 @@ class GoldAttempt:
         self._remember(found.data)
         return found.data
 
-    def note(self, finding: str) -> None:
+    def add_finding(self, finding: str) -> None:
         """What the steps so far have come to, with which the next thought begins."""
         self._notes.append(finding)
 
-    def thought(self, text: str) -> str:
+    def next_thought(self, text: str) -> str:
         """The next thought: what was noted since the last one, then the text."""
         notes, self._notes = self._notes, []
         return " ".join((*dict.fromkeys(notes), text))
 
-    def peek(self, tool: str, **arguments: str | list[str]) -> dict[str, Any] | None:
+    def preview_call(self, tool: str, **arguments: str | list[str]) -> dict[str, Any] | None:
         """What the tool would observe, without a step; None when it fails."""
         found = tool_named(tool).call(self._context, arguments).observation
         return found.data if found else None
 
-    def knows(self, value: str) -> bool:
+    def has_observed_value(self, value: str) -> bool:
         """Whether that title, id or label is a value of an observation."""
         return value in self._seen
 
-    def reads(self, text: str) -> bool:
+    def has_seen_text(self, text: str) -> bool:
         """Whether that name stands in the question or in something that was observed."""
         return text in self._seen or any(text in each for each in self._texts)
 

@@ -25,8 +25,8 @@ class GoldSource:
     """One source: its bit, what it tells, and how it is asked."""
 
     bit: int
-    told: Universe
-    way: SourceLookup
+    universe: Universe
+    lookup: SourceLookup
 
 
 class GoldFollower:
@@ -34,7 +34,7 @@ class GoldFollower:
 
     def __init__(self, attempt: GoldAttempt, known: ThingCatalog, sources: Sequence[GoldSource]) -> None:
         self._attempt, self._known, self._sources = attempt, known, sources
-        ways = [source.way for source in sources]
+        ways = [source.lookup for source in sources]
         self._graph = next((way for way in ways if isinstance(way, GraphLookup)), None)
         self._text = next((way for way in ways if isinstance(way, TextLookup)), None)
 
@@ -49,42 +49,44 @@ class GoldFollower:
         leaf = leaves[place]
         if leaf.operator == DIRECT_REASONING:
             if leaf is not leaves[-1]:
-                self._attempt.note(attempt.describe_finding(self._known, leaf))
+                self._attempt.add_finding(attempt.describe_finding(self._known, leaf))
             return 1
         if leaf.operator == SEARCH:
             self._search(leaf)
             return 1
-        if leaf.operator == RELATE and leaf.inverse:
-            self._check(leaf, self._having(leaf, int(leaf.heads[0].values[0])), set(leaf.values.tolist()))
+        if leaf.operator == RELATE and leaf.is_inverse:
+            self._require_equal(
+                leaf, self._look_up_subjects(leaf, int(leaf.inputs[0].values[0])), set(leaf.values.tolist())
+            )
             return 1
-        heads = leaf.heads[0].values.tolist()
+        heads = leaf.inputs[0].values.tolist()
         if not heads:
             return 1
-        run = self._run(leaves, place)
+        run = self._graph_chain(leaves, place)
         if self._graph is not None and run and (len(run) > 1 or len(heads) == 1):
             found = self._graph.chain(run, heads)
-            self._check(run[-1], found, set(run[-1].values.tolist()))
+            self._require_equal(run[-1], found, set(run[-1].values.tolist()))
             return len(run)
         self._look_up(leaf, heads)
         return 1
 
     def _search(self, leaf: ReasoningNode) -> None:
         if leaf.relation:
-            self._check(leaf, self._having(leaf, leaf.day), set(leaf.values.tolist()))
+            self._require_equal(leaf, self._look_up_subjects(leaf, leaf.day), set(leaf.values.tolist()))
         elif self._text is not None and leaf.kind == "person":
-            self._text.start(leaf.kind, int(leaf.values[0]))
+            self._text.search_start(leaf.kind, int(leaf.values[0]))
         elif self._graph is not None:
-            self._graph.find(leaf.kind, int(leaf.values[0]))
+            self._graph.find_id(leaf.kind, int(leaf.values[0]))
 
-    def _run(self, leaves: Sequence[ReasoningNode], place: int) -> list[ReasoningNode]:
+    def _graph_chain(self, leaves: Sequence[ReasoningNode], place: int) -> list[ReasoningNode]:
         """The operations from there on of which each takes the answers of the one before and the graph tells all."""
         run: list[ReasoningNode] = []
         for leaf, after in zip(leaves[place:], [*leaves[place + 1 :], None], strict=True):
-            if leaf.operator != RELATE or leaf.inverse or not self._all_in_graph(leaf):
+            if leaf.operator != RELATE or leaf.is_inverse or not self._all_in_graph(leaf):
                 break
-            if run and _answer_node(leaf.heads[0]) is not run[-1]:
+            if run and _answer_node(leaf.inputs[0]) is not run[-1]:
                 break
-            if run and any(run[-1] in map(_answer_node, later.heads) for later in leaves if later is not leaf):
+            if run and any(run[-1] in map(_answer_node, later.inputs) for later in leaves if later is not leaf):
                 # Who was found on the way is asked for once more.
                 break
             # Who is the first or last by it needs the day of each.
@@ -94,10 +96,10 @@ class GoldFollower:
         return run
 
     def _all_in_graph(self, leaf: ReasoningNode) -> bool:
-        heads = leaf.heads[0].values.tolist()
+        heads = leaf.inputs[0].values.tolist()
         wanted = self._pairs(leaf, heads)
         return any(
-            source.bit == GRAPH and relation_pairs(source.told, leaf.relation, heads) == wanted
+            source.bit == GRAPH and relation_pairs(source.universe, leaf.relation, heads) == wanted
             for source in self._sources
         )
 
@@ -107,12 +109,12 @@ class GoldFollower:
     def _look_up(self, leaf: ReasoningNode, heads: Sequence[int]) -> None:
         """Ask the sources, one after the other, for what each tells of the heads."""
         wanted = self._pairs(leaf, heads)
-        if leaf.relation in _CHILD_RELATIONS and wanted != self._told(leaf, heads):
-            self._by_parents(leaf, heads, wanted)
+        if leaf.relation in _CHILD_RELATIONS and wanted != self._stated_pairs(leaf, heads):
+            self._look_up_siblings(leaf, heads, wanted)
             return
         found: ValuePairs = set()
         for number, source in enumerate(self._sources):
-            mine = relation_pairs(source.told, leaf.relation, heads) - found
+            mine = relation_pairs(source.universe, leaf.relation, heads) - found
             # Where none tells anything the first source is asked, to see that there is nothing.
             telling = sorted({head for head, _ in mine}) or ([] if wanted or number else list(heads))
             if not telling:
@@ -121,41 +123,41 @@ class GoldFollower:
                 raise GoldTraceError(
                     f"{len(telling)} {'articles' if source.bit == TEXT else 'searches'} would have to be read"
                 )
-            found |= source.way.forward(leaf, telling)
-        self._check(leaf, found, wanted)
+            found |= source.lookup.forward(leaf, telling)
+        self._require_equal(leaf, found, wanted)
 
-    def _told(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
+    def _stated_pairs(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
         # The web names no siblings: they are whoever has a parent in common.
         stating = [source for source in self._sources if source.bit != WEB]
-        return {pair for source in stating for pair in relation_pairs(source.told, leaf.relation, heads)}
+        return {pair for source in stating for pair in relation_pairs(source.universe, leaf.relation, heads)}
 
-    def _by_parents(self, leaf: ReasoningNode, heads: Sequence[int], wanted: ValuePairs) -> None:
+    def _look_up_siblings(self, leaf: ReasoningNode, heads: Sequence[int], wanted: ValuePairs) -> None:
         """Find siblings over the parents, whom other sources may tell than the siblings' own."""
         universe = self._known.universe
         parents = sorted({parent for _, parent in relation_pairs(universe, "parent", heads)})
-        up = _relation_node(leaf.heads[0], "parent", parents)
+        up = _relation_node(leaf.inputs[0], "parent", parents)
         self._look_up(up, heads)
         child = _CHILD_RELATIONS[leaf.relation]
         children = sorted({found for _, found in relation_pairs(universe, child, parents)})
         self._look_up(_relation_node(up, child, children), parents)
-        self._check(leaf, {pair for pair in wanted if pair[1] in children}, wanted)
+        self._require_equal(leaf, {pair for pair in wanted if pair[1] in children}, wanted)
 
-    def _having(self, leaf: ReasoningNode, value: int) -> set[int]:
+    def _look_up_subjects(self, leaf: ReasoningNode, value: int) -> set[int]:
         wanted = set(leaf.values.tolist())
         found: set[int] = set()
         for number, source in enumerate(self._sources):
-            mine = people_with_fact(source.told, leaf.relation, value) & wanted - found
+            mine = people_with_fact(source.universe, leaf.relation, value) & wanted - found
             if mine or not (wanted or number):
-                found |= source.way.backward(leaf, value)
+                found |= source.lookup.backward(leaf, value)
         return found
 
-    def _check(self, leaf: ReasoningNode, found: object, wanted: object) -> None:
+    def _require_equal(self, leaf: ReasoningNode, found: object, wanted: object) -> None:
         if found != wanted:
             question = attempt.node_question(self._known, leaf)
             raise GoldTraceError(
                 f"the observations show {_set_size(found)} of {_set_size(wanted)} answers to {question!r}"
             )
-        self._attempt.note(attempt.describe_finding(self._known, leaf))
+        self._attempt.add_finding(attempt.describe_finding(self._known, leaf))
 
 
 def _answer_node(node: ReasoningNode) -> ReasoningNode:

@@ -22,12 +22,12 @@ class GraphLookup:
     def __init__(self, attempt: GoldAttempt, things: ThingCatalog) -> None:
         self._attempt, self._things = attempt, things
 
-    def find(self, kind: str, number: int) -> str:
+    def find_id(self, kind: str, number: int) -> str:
         """The id of a thing, looked up by its name unless some observation has it already."""
-        item = str(self._things.entity(kind, number))
-        if not self._attempt.knows(item):
-            name = self._things.said(kind, number)
-            found = self._attempt.act(f"To ask the graph I need the id of {name}.", "getWikiDataID", title=name)
+        item = str(self._things.entity_id(kind, number))
+        if not self._attempt.has_observed_value(item):
+            name = self._things.sentence_text(kind, number)
+            found = self._attempt.call_tool(f"To ask the graph I need the id of {name}.", "getWikiDataID", title=name)
             if item not in [entity["id"] for entity in found["entities"]]:
                 raise GoldTraceError(f"getWikiDataID does not find {item} for {name!r}")
         return item
@@ -37,21 +37,24 @@ class GraphLookup:
         if len(heads) == 1:
             found = self.chain([leaf], heads)
             return {(heads[0], value) for value in found}
-        items = self._items(leaf.heads[0].kind, heads)
+        items = self._find_ids(leaf.inputs[0].kind, heads)
         listed = " ".join(f"wd:{item}" for item in items.values())
         where = _triple_pattern(leaf, "?of", "?found")
-        who = attempt.name_values(self._things, leaf.heads[0].kind, heads)
-        rows = self._run(
+        who = attempt.name_values(self._things, leaf.inputs[0].kind, heads)
+        rows = self._run_query(
             f"I ask the graph for the {attempt.relation_word(leaf)} of {who} at once.",
             f"SELECT ?of ?found WHERE {{ VALUES ?of {{ {listed} }} {where} }}",
         )
-        return {(self._number(of), self._number(value, _result_kind(leaf))) for of, value in rows}
+        return {(self._parse_cell(of), self._parse_cell(value, _result_kind(leaf))) for of, value in rows}
 
     def chain(self, leaves: Sequence[ReasoningNode], heads: Sequence[int]) -> set[int]:
         """What the heads lead to over several operations in a row."""
-        kind = leaves[0].heads[0].kind
-        items = list(self._items(kind, heads).values())
-        if len(leaves) == len(items) == 1 and (found := self._understood(leaves[0], heads[0], items[0])) is not None:
+        kind = leaves[0].inputs[0].kind
+        items = list(self._find_ids(kind, heads).values())
+        if (
+            len(leaves) == len(items) == 1
+            and (found := self._answer_by_generated_query(leaves[0], heads[0], items[0])) is not None
+        ):
             return found
         first = f"wd:{items[0]}" if len(items) == 1 else "?x0"
         where = "" if len(items) == 1 else f"VALUES ?x0 {{ {' '.join(f'wd:{item}' for item in items)} }} "
@@ -66,77 +69,78 @@ class GraphLookup:
             ways = ", then ".join(attempt.relation_word(leaf) for leaf in leaves)
             start = attempt.name_values(self._things, kind, heads)
             thought = f"The graph can go all of the way in one query: from {start} to {ways}."
-        rows = self._run(thought, f"SELECT DISTINCT ?found WHERE {{ {where} }}")
-        return {self._number(value, _result_kind(leaves[-1])) for (value,) in rows}
+        rows = self._run_query(thought, f"SELECT DISTINCT ?found WHERE {{ {where} }}")
+        return {self._parse_cell(value, _result_kind(leaves[-1])) for (value,) in rows}
 
     def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
         """Everybody whose fact is the value."""
         kind = FACT_VALUE_KINDS[leaf.relation]
         pid = PROPERTY_IDS[leaf.relation]
         if kind == "day":
-            day = self._things.answer(kind, value)
+            day = self._things.answer_text(kind, value)
             # The day is typed as the graph writes days.
             where = f'?found wdt:{pid} "{day}T00:00:00Z"^^xsd:dateTime .'
         else:
-            where = f"?found wdt:{pid} wd:{self.find(kind, value)} ."
-        rows = self._run(attempt.node_question(self._things, leaf), f"SELECT ?found WHERE {{ {where} }}")
-        return {self._number(found) for (found,) in rows}
+            where = f"?found wdt:{pid} wd:{self.find_id(kind, value)} ."
+        rows = self._run_query(attempt.node_question(self._things, leaf), f"SELECT ?found WHERE {{ {where} }}")
+        return {self._parse_cell(found) for (found,) in rows}
 
-    def whole(self, sparql: str, kind: str) -> set[int]:
+    def answer_by_query(self, sparql: str, kind: str) -> set[int]:
         """The answers of a query for the whole question."""
-        table = self._attempt.act(
+        table = self._attempt.call_tool(
             "All of it is in the graph, so one query can answer the whole question.", "runQuery", sparql=sparql
         )
         if table["boolean"] is not None:
             return {int(table["boolean"])}
-        return {self._number(row[0], kind) for row in table["rows"] if row[0] is not None}
+        return {self._parse_cell(row[0], kind) for row in table["rows"] if row[0] is not None}
 
-    def _items(self, kind: str, heads: Iterable[int]) -> dict[int, str]:
+    def _find_ids(self, kind: str, heads: Iterable[int]) -> dict[int, str]:
         every = list(heads)
         if len(every) > MAX_HEADS:
             raise GoldTraceError(f"a query would have to list {len(every)} ids")
-        return {head: self.find(kind, head) for head in every}
+        return {head: self.find_id(kind, head) for head in every}
 
-    def _understood(self, leaf: ReasoningNode, head: int, item: str) -> set[int] | None:
+    def _answer_by_generated_query(self, leaf: ReasoningNode, head: int, item: str) -> set[int] | None:
         """The answers by a query that the tool writes; None when it reads the question otherwise."""
         wanted = {value for _, value in relation_pairs(self._things.universe, leaf.relation, [head])}
         question = attempt.question_about(self._things, leaf, head)
         arguments: dict[str, Any] = {"question": question, "entity_ids": [item]}
-        written = self._attempt.peek("generateQuery", **arguments)
+        written = self._attempt.preview_call("generateQuery", **arguments)
         if (
             written is None
-            or self._answers(self._attempt.peek("runQuery", sparql=_first_candidate(written)), leaf) != wanted
+            or self._read_answers(self._attempt.preview_call("runQuery", sparql=_first_candidate(written)), leaf)
+            != wanted
         ):
             return None
-        written = self._attempt.act(
+        written = self._attempt.call_tool(
             f"{question} I let the query for the graph be written.", "generateQuery", **arguments
         )
         reading = written["candidates"][0]["reading"]
-        table = self._attempt.act(
+        table = self._attempt.call_tool(
             f"It is read as: {reading}. That is what I ask.", "runQuery", sparql=_first_candidate(written)
         )
-        return self._answers(table, leaf)
+        return self._read_answers(table, leaf)
 
-    def _answers(self, table: dict[str, Any] | None, leaf: ReasoningNode) -> set[int] | None:
+    def _read_answers(self, table: dict[str, Any] | None, leaf: ReasoningNode) -> set[int] | None:
         """The numbers in a table of one column; None for any other."""
         if table is None or len(table["columns"]) != 1:
             return None
         try:
-            return {self._number(cell, _result_kind(leaf)) for (cell,) in table["rows"] if cell is not None}
+            return {self._parse_cell(cell, _result_kind(leaf)) for (cell,) in table["rows"] if cell is not None}
         except (KeyError, ValueError):
             # It asks for something else, which has no such number.
             return None
 
-    def _run(self, thought: str, sparql: str) -> list[list[Any]]:
-        table = self._attempt.act(thought, "runQuery", sparql=sparql)
+    def _run_query(self, thought: str, sparql: str) -> list[list[Any]]:
+        table = self._attempt.call_tool(thought, "runQuery", sparql=sparql)
         if table["truncated"]:
             raise GoldTraceError("the graph has more rows than a query may give")
         return [row for row in table["rows"] if None not in row]
 
-    def _number(self, cell: dict[str, Any], kind: str = "person") -> int:
+    def _parse_cell(self, cell: dict[str, Any], kind: str = "person") -> int:
         """The number of a thing, a day or a count in a cell."""
         if cell["kind"] == "entity":
-            return self._things.items.place(cell["value"])[1]
+            return self._things.items.locate(cell["value"])[1]
         return date.fromisoformat(cell["value"][:10]).toordinal() if kind == "day" else int(cell["value"])
 
 

@@ -39,25 +39,31 @@ class ArticleFactReader:
     def __init__(self, things: ThingCatalog, manner: ProseStyle) -> None:
         self._things, self._manner = things, manner
 
-    def stated(self, relation: str, head: int, wanted: Iterable[int], sentences: Iterable[str]) -> set[int]:
+    def find_stated_values(self, relation: str, head: int, wanted: Iterable[int], sentences: Iterable[str]) -> set[int]:
         """Those of the values that the sentences of the head's article state."""
         universe = self._things.universe
         subjects = {universe.names[head], universe.titles[head]}
-        found = {name for said in sentences for subject in subjects for name in self._inner(relation, subject, said)}
+        found = {
+            name for said in sentences for subject in subjects for name in self._listed_values(relation, subject, said)
+        }
         kind = FACT_VALUE_KINDS.get(relation, "person")
-        return {value for value in wanted if self._said(kind, value) in found}
+        return {value for value in wanted if self._value_text(kind, value) in found}
 
-    def _said(self, kind: str, value: int) -> str:
-        return self._things.answer(kind, value) if self._manner.days == "digits" else self._things.said(kind, value)
+    def _value_text(self, kind: str, value: int) -> str:
+        return (
+            self._things.answer_text(kind, value)
+            if self._manner.date_style == "digits"
+            else self._things.sentence_text(kind, value)
+        )
 
-    def _inner(self, relation: str, subject: str, sentence: str) -> Iterator[str]:
+    def _listed_values(self, relation: str, subject: str, sentence: str) -> Iterator[str]:
         """The values that a sentence lists if it states the relation of the subject."""
         for kind in SENTENCE_KINDS.get(relation, (relation,)):
             for phrasing in self._manner.phrasings[kind].formats:
                 before, _, after = phrasing.format(subject, "\x00").partition("\x00")
                 if sentence.startswith(before) and sentence.endswith(after):
                     inner = sentence[len(before) : len(sentence) - len(after)]
-                    first, _, last = inner.rpartition(self._manner.last)
+                    first, _, last = inner.rpartition(self._manner.last_separator)
                     yield from (inner, last, *first.split(", "))
 
 
@@ -67,34 +73,34 @@ class WebPageFactReader:
     def __init__(self, things: ThingCatalog) -> None:
         self._things = things
 
-    def stated(self, relation: str, wanted: ValuePairs, sentences: Iterable[str]) -> ValuePairs:
+    def find_stated_pairs(self, relation: str, wanted: ValuePairs, sentences: Iterable[str]) -> ValuePairs:
         """Those of the pairs that the sentences state."""
         said = set(sentences)
-        return {pair for pair in wanted if not said.isdisjoint(self._ways(relation, *pair))}
+        return {pair for pair in wanted if not said.isdisjoint(self._phrasings(relation, *pair))}
 
-    def _ways(self, relation: str, head: int, value: int) -> Iterator[str]:
+    def _phrasings(self, relation: str, head: int, value: int) -> Iterator[str]:
         kind = FACT_VALUE_KINDS.get(relation, "person")
         if relation in ("spouse", "wife", "husband", "friend"):
             told = "friend" if relation == "friend" else "spouse"
             for one, other in ((head, value), (value, head)):
-                yield from self._formatted(told, one, self._person(other))
+                yield from self._format_fact(told, one, self._person_text(other))
         elif relation in ("parent", "father", "mother", *_CHILD_KINDS):
             child, parent = (value, head) if relation in _CHILD_KINDS else (head, value)
             told = "mother" if self._things.universe.female[parent] else "father"
-            yield from self._formatted(told, child, self._person(parent))
+            yield from self._format_fact(told, child, self._person_text(parent))
         elif kind != "person":
             # Pages write days in words also where articles write digits.
-            said = format_english_date(value) if kind == "day" else self._things.said(kind, value)
-            yield from self._formatted(relation, head, said)
+            said = format_english_date(value) if kind == "day" else self._things.sentence_text(kind, value)
+            yield from self._format_fact(relation, head, said)
 
-    def _formatted(self, kind: str, person: int, value: str) -> Iterator[str]:
+    def _format_fact(self, kind: str, person: int, value: str) -> Iterator[str]:
         for then in (False, True):
             for phrasing in (
                 load_web_phrasings(then=then)[kind].formats if kind in load_web_phrasings(then=then) else ()
             ):
-                yield phrasing.format(self._person(person), value)
+                yield phrasing.format(self._person_text(person), value)
 
-    def _person(self, row: int) -> str:
+    def _person_text(self, row: int) -> str:
         universe = self._things.universe
         return f"{'Ms' if universe.female[row] else 'Mr'} {universe.titles[row]}"
 
@@ -106,72 +112,76 @@ class TextLookup:
         self._attempt, self._things, self._told = attempt, things, told
         self._articles = ArticleFactReader(things, manner)
 
-    def find(self, kind: str, number: int) -> str:
+    def find_title(self, kind: str, number: int) -> str:
         """The title of the article about a thing, searched by name unless it has been seen."""
-        title = self._things.said(kind, number)
-        if not self._attempt.reads(title):
+        title = self._things.sentence_text(kind, number)
+        if not self._attempt.has_seen_text(title):
             # Only namesakes have a title that is not their name.
             self._search(f"Several people have that name; I need the article about {title}.", title.partition(" (")[0])
-            if not self._attempt.knows(title):
+            if not self._attempt.has_observed_value(title):
                 raise GoldTraceError(f"wikisearch does not find the article {title!r} by its name")
         return title
 
-    def start(self, kind: str, number: int) -> None:
+    def search_start(self, kind: str, number: int) -> None:
         """Search for something that the question names."""
-        title = self._things.said(kind, number)
-        if not self._attempt.knows(title):
+        title = self._things.sentence_text(kind, number)
+        if not self._attempt.has_observed_value(title):
             self._search(f"The question starts from {title}; I look for the article first.", title)
 
     def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
         """What the articles of the heads tell."""
         found = set()
         for head in heads:
-            title = self.find(leaf.heads[0].kind, head)
+            title = self.find_title(leaf.inputs[0].kind, head)
             question = attempt.question_about(self._things, leaf, head)
-            read = self._attempt.act(f"{question} The article may tell.", "read", title=title, question=question)
+            read = self._attempt.call_tool(f"{question} The article may tell.", "read", title=title, question=question)
             wanted = [value for _, value in relation_pairs(self._told, leaf.relation, [head])]
-            found |= {(head, value) for value in self._stated(leaf, head, wanted, read["sentences"])}
+            found |= {(head, value) for value in self._find_stated_values(leaf, head, wanted, read["sentences"])}
         return found
 
     def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
         """Everybody whose article tells that the fact is the value, as far as a search finds them."""
-        said = self._things.said(FACT_VALUE_KINDS[leaf.relation], value)
+        said = self._things.sentence_text(FACT_VALUE_KINDS[leaf.relation], value)
         question = attempt.node_question(self._things, leaf)
         wanted = people_with_fact(self._told, leaf.relation, value)
         found: set[int] = set()
         queries = (said, question, *(f"{word} {said}" for word in PROPERTY_LABELS[PROPERTY_IDS[leaf.relation]]))
         for query in queries:
-            seen = self._attempt.peek("wikisearch", query=query)
-            if self._fitting(seen, wanted - found) or query == queries[-1]:
+            seen = self._attempt.preview_call("wikisearch", query=query)
+            if self._matching_hits(seen, wanted - found) or query == queries[-1]:
                 hits = self._search(f"{question} I search the articles.", query)
                 found |= {
-                    row for row, hit in self._fitting({"hits": hits}, wanted) if self._tells(leaf, row, value, hit)
+                    row
+                    for row, hit in self._matching_hits({"hits": hits}, wanted)
+                    if self._hit_states_fact(leaf, row, value, hit)
                 }
             if found == wanted:
                 break
         return found
 
-    def _fitting(self, seen: dict[str, Any] | None, wanted: set[int]) -> list[tuple[int, dict[str, str]]]:
+    def _matching_hits(self, seen: dict[str, Any] | None, wanted: set[int]) -> list[tuple[int, dict[str, str]]]:
         """The people among the hits who are looked for."""
-        hits = [(self._things.items.place(hit["entity"]), hit) for hit in (seen or {"hits": []})["hits"]]
+        hits = [(self._things.items.locate(hit["entity"]), hit) for hit in (seen or {"hits": []})["hits"]]
         return [(row, hit) for (kind, row), hit in hits if kind == "person" and row in wanted]
 
-    def _tells(self, leaf: ReasoningNode, row: int, value: int, hit: dict[str, str]) -> bool:
+    def _hit_states_fact(self, leaf: ReasoningNode, row: int, value: int, hit: dict[str, str]) -> bool:
         """Whether the snippet of a hit tells the fact, or else the article."""
-        if self._stated(leaf, row, [value], [hit["snippet"]]):
+        if self._find_stated_values(leaf, row, [value], [hit["snippet"]]):
             return True
         question = attempt.question_about(self._things, leaf, value)
         thought = f"The snippet does not tell it; the article {hit['title']} may."
-        read = self._attempt.act(thought, "read", title=hit["title"], question=question)
-        return bool(self._stated(leaf, row, [value], read["sentences"]))
+        read = self._attempt.call_tool(thought, "read", title=hit["title"], question=question)
+        return bool(self._find_stated_values(leaf, row, [value], read["sentences"]))
 
     def _search(self, thought: str, query: str) -> list[dict[str, str]]:
-        hits: list[dict[str, str]] = self._attempt.act(thought, "wikisearch", query=query)["hits"]
+        hits: list[dict[str, str]] = self._attempt.call_tool(thought, "wikisearch", query=query)["hits"]
         return hits
 
-    def _stated(self, leaf: ReasoningNode, head: int, wanted: Iterable[int], sentences: Iterable[str]) -> set[int]:
+    def _find_stated_values(
+        self, leaf: ReasoningNode, head: int, wanted: Iterable[int], sentences: Iterable[str]
+    ) -> set[int]:
         if leaf.relation in PLACE_RELATIONS:
             said = list(sentences)
-            names = {value: self._things.said(leaf.kind, value) for value in wanted}
+            names = {value: self._things.sentence_text(leaf.kind, value) for value in wanted}
             return {value for value, name in names.items() if any(f" in {name}." in each for each in said)}
-        return self._articles.stated(leaf.relation, head, wanted, sentences)
+        return self._articles.find_stated_values(leaf.relation, head, wanted, sentences)

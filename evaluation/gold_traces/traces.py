@@ -40,20 +40,20 @@ class GoldWorld:
         self.context = context
         self.universe = Universe.load(folder / UNIVERSE_FILE)
         self._told = FactSources.load(folder / FACT_SOURCES_FILE)
-        self.plain = bool(context.world.about.get("plain"))
+        self.plain = bool(context.world.metadata.get("plain"))
         self.run = Run(
             name=f"gold traces of {context.world.name}",
             reasoner=GENERATED_REASONER,
             world=context.world.name,
-            configuration={"generated": True, "hash": context.world.about.get("hash")},
+            configuration={"generated": True, "hash": context.world.metadata.get("hash")},
         )
         self.wrong = load_marks_by_address(folder / PAGES_FILE) or {}
         self._known: dict[int, ThingCatalog] = {}
 
-    def known(self, sources: int) -> ThingCatalog:
+    def things_known_to(self, sources: int) -> ThingCatalog:
         """What these sources (bits) together tell, with names and ids."""
         if sources not in self._known:
-            universe = self.universe.told_by(self._told, sources)
+            universe = self.universe.restrict_to_sources(self._told, sources)
             self._known[sources] = ThingCatalog(
                 universe, ItemCatalog(universe), NameFormatter(universe, plain=self.plain)
             )
@@ -81,7 +81,7 @@ def make_gold_trace(record: QuestionRecord, world: GoldWorld, project: Project, 
         raise WorldError(
             f"The question {record.source_id} does not say what it asks for or needs; generate the world again."
         ) from wrong
-    made = (_GoldTraceBuilder(question, expression, world, sources).record(project) for sources in needs)
+    made = (_GoldTraceBuilder(question, expression, world, sources).build(project) for sources in needs)
     return _first_approved(made)
 
 
@@ -105,7 +105,7 @@ class _GoldTraceBuilder:
     world: GoldWorld
     sources: int
 
-    def record(self, project: Project) -> TraceRecord:
+    def build(self, project: Project) -> TraceRecord:
         """The trace that comes of it."""
         run = self.world.run
         configuration = {"generated": True, "needs": [name for name, bit in SOURCES.items() if bit & self.sources]}
@@ -126,19 +126,19 @@ class _GoldTraceBuilder:
 
     @cached_property
     def _things(self) -> ThingCatalog:
-        return self.world.known(self.sources)
+        return self.world.things_known_to(self.sources)
 
     def _solve(self, attempt: GoldAttempt, trace: Trace) -> None:
-        root = ReasoningBuilder(self._things).root(
+        root = ReasoningBuilder(self._things).build_tree(
             _narrow_expression(self.expression, self._things.universe), self.question.text
         )
         self._check_known(root)
         leaves = list(root.leaves())
-        if not self._whole(attempt, leaves, root):
-            GoldFollower(attempt, self._things, self._sources(attempt)).follow(leaves)
+        if not self._answer_by_one_query(attempt, leaves, root):
+            GoldFollower(attempt, self._things, self._build_sources(attempt)).follow(leaves)
         answer = ", ".join(answer["text"] for answer in self.question.gold_answers) or NO_ANSWER
         trace.status, trace.final_answer = "approved", answer
-        trace.final_thought = attempt.thought(thoughts.final_thought(self._things, leaves[-1], answer))
+        trace.final_thought = attempt.next_thought(thoughts.final_thought(self._things, leaves[-1], answer))
         if self.sources & GRAPH:
             trace.answer_graph = answer
         if self.sources & (TEXT | WEB):
@@ -146,11 +146,11 @@ class _GoldTraceBuilder:
 
     def _check_known(self, root: ReasoningNode) -> None:
         """Stuck unless what the sources tell leads to all gold answers."""
-        found = [answer["text"] for answer in self._things.answers(root.kind, root.values)]
+        found = [answer["text"] for answer in self._things.encode_answers(root.kind, root.values)]
         if sorted(map(str, found)) != sorted(answer["text"] for answer in self.question.gold_answers):
             raise GoldTraceError(f"what these sources tell leads to {len(found)} other answers")
 
-    def _whole(self, attempt: GoldAttempt, leaves: Sequence[ReasoningNode], root: ReasoningNode) -> bool:
+    def _answer_by_one_query(self, attempt: GoldAttempt, leaves: Sequence[ReasoningNode], root: ReasoningNode) -> bool:
         """Whether the question was answered by one query, as a chain is that lies in the graph."""
         sparql = self.question.details.get("sparql")
         if self.sources != GRAPH or not sparql or not is_chain(self.expression):
@@ -158,13 +158,13 @@ class _GoldTraceBuilder:
         graph = GraphLookup(attempt, self._things)
         start = leaves[0]
         if start.operator == "Search" and not start.relation:
-            graph.find(start.kind, int(start.values[0]))
-        found = graph.whole(sparql, root.kind)
+            graph.find_id(start.kind, int(start.values[0]))
+        found = graph.answer_by_query(sparql, root.kind)
         if found != set(root.values.tolist()):
             raise GoldTraceError(f"the gold query gives {len(found)} answers instead of {len(root.values)}")
         return True
 
-    def _sources(self, attempt: GoldAttempt) -> list[GoldSource]:
+    def _build_sources(self, attempt: GoldAttempt) -> list[GoldSource]:
         made: dict[int, Any] = {
             GRAPH: lambda told: GraphLookup(attempt, told),
             TEXT: lambda told: TextLookup(
@@ -175,7 +175,7 @@ class _GoldTraceBuilder:
         found = []
         for bit in _SOURCE_ORDER:
             if bit & self.sources:
-                told = self.world.known(bit)
+                told = self.world.things_known_to(bit)
                 way: SourceLookup = made[bit](told)
                 found.append(GoldSource(bit, told.universe, way))
         return found
@@ -198,4 +198,4 @@ def _filter_people(both: Both, universe: Universe) -> People:
 
 def _people_count(people: People, universe: Universe) -> int:
     # Whoever is not asked for by a value is never looked up by one.
-    return len(universe.people_with(people.fact, people.value)) if isinstance(people, Having) else 0
+    return len(universe.find_people_with(people.fact, people.value)) if isinstance(people, Having) else 0

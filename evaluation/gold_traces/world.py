@@ -16,7 +16,7 @@ from worlds.folder import WorldError, world_folder
 
 def open_gold_world(name: str) -> GoldWorld:
     """The generated world of that name with the facts behind it."""
-    folder = world_folder(settings().worlds, name)
+    folder = world_folder(settings().worlds_folder, name)
     # What the facts say needs no model, and nobody wants to pay for it.
     context = replace(tool_context(name), chat=None)
     if not (folder / FACT_SOURCES_FILE).is_file():
@@ -32,6 +32,6 @@ def make_world_gold_trace(world: str, row: dict[str, Any]) -> TraceRecord:
 def make_world_gold_traces(world: str, rows: Iterable[dict[str, Any]]) -> Iterator[TraceRecord]:
     """The gold trace of every question, one by one."""
     gold, project = open_gold_world(world), Project(name=world, world=world)
-    file = world_folder(settings().worlds, world) / QUESTIONS_FILE
+    file = world_folder(settings().worlds_folder, world) / QUESTIONS_FILE
     for position, row in enumerate(rows, 1):
         yield make_gold_trace(parse_question(row, file, None), gold, project, position)

@@ -77,7 +77,7 @@ def trajectory_to_chat(trajectory: AtifTrajectory) -> ChatTranscript:
     tools = agent.pop("tool_definitions", None)
     rest = {"agent": agent, "trajectory_id": trajectory.trajectory_id, "extra": trajectory.extra}
     chat = ChatTranscript(messages, tools if isinstance(tools, list) else [])
-    chat.rest = {name: value for name, value in rest.items() if value} | trajectory.rest
+    chat.extra = {name: value for name, value in rest.items() if value} | trajectory.extra_fields
     times = [message.at for message in messages if message.at is not None]
     if times:
         chat.started_at, chat.finished_at = min(times), max(times)
@@ -90,8 +90,8 @@ def _step_messages(step: AtifStep) -> Iterator[TraceMessage]:
     reasoning = "\n\n".join(part for part in (step.reasoning_content, content.reasoning) if part)
     at = parse_utc_datetime(step.timestamp, place) if step.timestamp is not None else None
     rest = (
-        step.rest
-        | content.rest
+        step.extra_fields
+        | content.extra
         | extra_call_fields(step.tool_calls or [])
         | ({"extra": step.extra} if step.extra else {})
     )
@@ -108,7 +108,7 @@ def _tool_message(result: AtifToolResult, place: str, calls: list[MessageToolCal
     # A rating of another scale is remembered, and no rating here.
     sound = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
     content = parse_content(result.content, f"{place}, its observation")
-    rest = result.rest | content.rest | ({"extra": extra} if extra else {})
+    rest = result.extra_fields | content.extra | ({"extra": extra} if extra else {})
     call_id = result.source_call_id or (calls[0].id if len(calls) == 1 else None)
     if call_id is None:
         return TraceMessage("environment", content.text, at=at, rest=rest)
@@ -135,7 +135,7 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
         "schema_version": SCHEMA_VERSION,
         "session_id": str(record.trace.run_id or record.trace.id),
         "trajectory_id": trace.pop("id"),
-        "agent": {"name": record.trace.reasoner, "version": "1", "tool_definitions": export.definitions(record)},
+        "agent": {"name": record.trace.reasoner, "version": "1", "tool_definitions": export.tool_definitions(record)},
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, start=1)],
         "final_metrics": {"total_steps": len(steps)},
         "extra": {EXTRA_KEY: whole},

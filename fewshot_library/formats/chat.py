@@ -47,7 +47,7 @@ class TraceMessage:
     """What a message from elsewhere had beside."""
 
     @property
-    def said(self) -> str:
+    def text_with_reasoning(self) -> str:
         """What an assistant says where a format has no place of its own for its reasoning."""
         return f"{self.reasoning}\n\n{_ANSWER_PREFIX}{self.content}" if self.reasoning else self.content
 
@@ -106,7 +106,7 @@ def list_ambiguities(record: TraceRecord) -> list[str]:
     if last.role == "assistant" and not last.calls:
         if not record.trace.final_answer:
             lost.append("that there is no answer")
-        elif split_final_answer(last.said) != (last.reasoning, last.content):
+        elif split_final_answer(last.text_with_reasoning) != (last.reasoning, last.content):
             lost.append("where the final thought ends")
     return lost
 

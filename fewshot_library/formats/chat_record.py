@@ -24,10 +24,10 @@ class ChatTranscript:
 
     messages: list[TraceMessage]
     tools: list[dict[str, Any]] = field(default_factory=list)
-    rest: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
     """What of the record has no place in a trace; it is remembered as it stands."""
     source_id: str | None = None
-    gold: list[str] = field(default_factory=list)
+    gold_answers: list[str] = field(default_factory=list)
     answer: str | None = None
     """The answer where the record tells it beside the messages."""
     answered: bool = True
@@ -45,7 +45,7 @@ class ChatTranscript:
 def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[ReadResult]:
     """The trace that the chat tells, after remarks on what is odd about it; Malformed says why it tells none."""
     before, asked, after = _split_at_question(chat)
-    rest = chat.rest | ({"error": chat.error} if chat.error else {})
+    rest = chat.extra | ({"error": chat.error} if chat.error else {})
     rest |= {"system": [each.content for each in before]} if before else {}
     name = chat.project or f"{origin.file} ({origin.format})"
     project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=UNKNOWN_WORLD, created_at=DEFAULT_TIMESTAMP)
@@ -55,7 +55,7 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
         position=1,
         text=asked.content,
         source_id=chat.source_id,
-        gold_answers=[{"text": answer, "entity": None} for answer in chat.gold],
+        gold_answers=[{"text": answer, "entity": None} for answer in chat.gold_answers],
         created_at=DEFAULT_TIMESTAMP,
     )
     trace = Trace(
@@ -67,9 +67,9 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
         submitted_at=chat.finished_at or chat.started_at,
     )
     turns = _StepCollector(trace.id, chat.started_at, first=len(before) + 2)
-    _set_final_answer(trace, turns.take(after, answered=chat.answered), chat)
+    _set_final_answer(trace, turns.collect(after, answered=chat.answered), chat)
     beside = {str(place): each.rest for place, each in enumerate(chat.messages, start=1) if each.rest}
-    rest |= {name: found for name, found in (("messages", beside), ("together", turns.together)) if found}
+    rest |= {name: found for name, found in (("messages", beside), ("together", turns.parallel_steps)) if found}
     trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
     yield from (RecordRemark(origin.place, remark) for remark in turns.remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
@@ -114,24 +114,24 @@ class _StepCollector:
     """The number of the first message, for people."""
     steps: list[Step] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    together: list[list[int]] = field(default_factory=list)
+    parallel_steps: list[list[int]] = field(default_factory=list)
     """The positions of steps whose calls were made in one message."""
-    open: dict[str, Step] = field(default_factory=dict)
+    open_calls: dict[str, Step] = field(default_factory=dict)
 
-    def take(self, messages: list[TraceMessage], *, answered: bool) -> TraceMessage | None:
+    def collect(self, messages: list[TraceMessage], *, answered: bool) -> TraceMessage | None:
         """Gather the steps; what is given back is the last message, when it is the answer."""
         said_last = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
         final = messages[-1] if said_last and answered else None
         for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
             if message.role == "assistant":
-                self._said(message)
+                self._add_assistant_message(message)
             elif message.role == "tool":
-                self._answered(message, number)
+                self._add_tool_result(message, number)
             else:
-                self._interrupted(message, number)
+                self._add_environment_message(message, number)
         return final
 
-    def _step(self, thought: str, at: datetime | None) -> Step:
+    def _add_step(self, thought: str, at: datetime | None) -> Step:
         position = len(self.steps) + 1
         step = Step(
             id=uuid5(self.trace_id, str(position)),
@@ -144,24 +144,24 @@ class _StepCollector:
         self.steps.append(step)
         return step
 
-    def _said(self, message: TraceMessage) -> None:
+    def _add_assistant_message(self, message: TraceMessage) -> None:
         thought = "\n\n".join(part for part in (message.reasoning, message.content) if part)
         made: list[int] = []
         for call in message.calls:
-            step = self._step("" if made else thought, message.at)
+            step = self._add_step("" if made else thought, message.at)
             step.tool, step.arguments = call.name, call.arguments
-            self.open[call.id] = step
+            self.open_calls[call.id] = step
             made.append(step.position)
         if not made:
-            self._step(thought, message.at)
+            self._add_step(thought, message.at)
         elif len(made) > 1:
-            self.together.append(made)
+            self.parallel_steps.append(made)
 
-    def _answered(self, message: TraceMessage, number: int) -> None:
+    def _add_tool_result(self, message: TraceMessage, number: int) -> None:
         call_id = message.call_id
-        if call_id is None and len(self.open) == 1:
-            (call_id,) = self.open
-        step = self.open.pop(call_id or "", None)
+        if call_id is None and len(self.open_calls) == 1:
+            (call_id,) = self.open_calls
+        step = self.open_calls.pop(call_id or "", None)
         if step is None:
             raise MalformedRecord(f"message {number} answers the call {call_id!r}, which is not open then")
         if message.failed:
@@ -171,11 +171,11 @@ class _StepCollector:
         step.data, step.rating = message.data, message.rating
         step.finished_at = message.at or step.finished_at
 
-    def _interrupted(self, message: TraceMessage, number: int) -> None:
+    def _add_environment_message(self, message: TraceMessage, number: int) -> None:
         """What anybody else says between is what came back of a step that called no tool."""
         last = self.steps[-1] if self.steps else None
         if last is None or last.tool is not None or last.observation is not None:
-            last = self._step("", message.at)
+            last = self._add_step("", message.at)
         last.observation = message.content
         if message.role != "environment":
             self.remarks.append(

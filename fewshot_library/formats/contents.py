@@ -17,7 +17,7 @@ class ExtensibleModel(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     @property
-    def rest(self) -> dict[str, Any]:
+    def extra_fields(self) -> dict[str, Any]:
         """What stands under the other keys, where it says something."""
         return {name: value for name, value in (self.model_extra or {}).items() if value not in (None, "", [], {})}
 
@@ -27,12 +27,12 @@ class MessageContent(NamedTuple):
 
     text: str
     reasoning: str
-    rest: dict[str, Any]
+    extra: dict[str, Any]
 
 
 def extra_call_fields(calls: Iterable[ExtensibleModel]) -> dict[str, Any]:
     """What the calls of a message told beside their names and arguments."""
-    found = [call.rest for call in calls]
+    found = [call.extra_fields for call in calls]
     return {"tool_calls": found} if any(found) else {}
 
 

@@ -26,14 +26,14 @@ class SpanToolRun:
 class SpanContent:
     """What a span tells in the words of its convention."""
 
-    before: list[TraceMessage] = field(default_factory=list)
+    input_messages: list[TraceMessage] = field(default_factory=list)
     """What the model was told."""
-    said: list[TraceMessage] = field(default_factory=list)
+    output_messages: list[TraceMessage] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
-    use: SpanToolRun | None = None
-    asked: str | None = None
-    answered: str | None = None
-    concluded: str | None = None
+    tool_run: SpanToolRun | None = None
+    input_text: str | None = None
+    output_text: str | None = None
+    final_answer: str | None = None
     """What an agent answered in the end, where its span tells that in words."""
     annotations: list[Any] = field(default_factory=list)
 
@@ -66,20 +66,20 @@ def _collect_span(traces: dict[str, list[TraceSpan]], raw: Any, _: RecordOrigin)
 def _decode_spans(tell: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigin) -> Iterator[ReadResult]:
     spans.sort(key=lambda span: (span.started_at is None, span.started_at.timestamp() if span.started_at else 0.0))
     told = [(span, tell(span)) for span in spans]
-    models = [each for _, each in told if each.before or each.said]
-    uses = [(span, each.use) for span, each in told if each.use is not None]
+    models = [each for _, each in told if each.input_messages or each.output_messages]
+    uses = [(span, each.tool_run) for span, each in told if each.tool_run is not None]
     if not models and not uses:
         raise MalformedRecord("none of its spans tells what a model or a tool said")
     chat = _longest_conversation(models) if models else ChatTranscript(_messages_from_tools(told, uses))
     used = _attach_tool_results(chat.messages, uses)
-    concluded = next((each.concluded for _, each in told if each.concluded), None)
+    concluded = next((each.final_answer for _, each in told if each.final_answer), None)
     if concluded is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
         # An agent may answer by a tool, whose call is then the last that its model said.
         chat.messages.append(TraceMessage("assistant", concluded))
     chat.tools = next((each.tools for each in models if each.tools), [])
-    chat.rest = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
+    chat.extra = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
     if annotations := [annotation for _, each in told for annotation in each.annotations]:
-        chat.rest["annotations"] = annotations
+        chat.extra["annotations"] = annotations
     roots = [span for span in spans if span.parent_id is None]
     chat.error = next((span.error for span in roots if span.error), None)
     times = [time for span in spans for time in (span.started_at, span.ended_at) if time is not None]
@@ -95,14 +95,14 @@ def _decode_spans(tell: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigi
 
 def _longest_conversation(models: list[SpanContent]) -> ChatTranscript:
     """The longest conversation, the latest of several; it holds what was said in those that it goes on from."""
-    longest = max(reversed(models), key=lambda each: len(each.before) + len(each.said))
-    return ChatTranscript([*longest.before, *longest.said])
+    longest = max(reversed(models), key=lambda each: len(each.input_messages) + len(each.output_messages))
+    return ChatTranscript([*longest.input_messages, *longest.output_messages])
 
 
 def _count_unrelated_calls(models: list[SpanContent], messages: list[TraceMessage]) -> int:
     """How many calls of a model said something that is not among the messages."""
     kept = [_message_key(message) for message in messages]
-    return sum(any(_message_key(message) not in kept for message in each.said) for each in models)
+    return sum(any(_message_key(message) not in kept for message in each.output_messages) for each in models)
 
 
 def _message_key(message: TraceMessage) -> Any:
@@ -113,12 +113,12 @@ def _messages_from_tools(
     told: list[tuple[TraceSpan, SpanContent]], uses: list[tuple[TraceSpan, SpanToolRun]]
 ) -> list[TraceMessage]:
     """The messages where no model's words were recorded."""
-    asked = next((each.asked for _, each in told if each.asked and each.use is None), None)
+    asked = next((each.input_text for _, each in told if each.input_text and each.tool_run is None), None)
     if asked is None:
         raise MalformedRecord("none of its spans tells what was asked")
     messages = [TraceMessage("user", asked)]
     messages += [TraceMessage("assistant", calls=[use.call]) for _, use in uses]
-    answered = next((each.answered for _, each in told if each.answered and each.use is None), None)
+    answered = next((each.output_text for _, each in told if each.output_text and each.tool_run is None), None)
     return messages + ([TraceMessage("assistant", answered)] if answered is not None else [])
 
 

@@ -58,14 +58,14 @@ def _decode_example(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     for number, turn in enumerate(turns):
         messages += _turn_messages(turn, number)
     thoughts = [part for part in (finish.get("thought"), example.reasoning) if part]
-    rest = dict(example.rest)
+    rest = dict(example.extra_fields)
     if finish.get("tool_args") or finish.get("observation") not in (None, FINISH_OBSERVATION):
         rest["finish"] = {name: finish.get(name) for name in ("tool_args", "observation")}
     if example.answer is not None:
         messages.append(TraceMessage("assistant", example.answer, "\n\n".join(thoughts)))
     elif thoughts:
         rest["reasoning"] = thoughts
-    return chat_to_records(ChatTranscript(messages, rest=rest, answered=example.answer is not None), origin)
+    return chat_to_records(ChatTranscript(messages, extra=rest, answered=example.answer is not None), origin)
 
 
 def _parse_turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def _turn_messages(turn: dict[str, Any], number: int) -> Iterator[TraceMessage]:
 DSPY = TraceFormat(
     "dspy",
     "DSPy examples with a ReAct trajectory",
-    lambda head: any(head.has("trajectory." + key) for key in ("thought_0", "tool_name_0")),
+    lambda head: any(head.has_keys("trajectory." + key) for key in ("thought_0", "tool_name_0")),
     document_reader("dspy", _decode_example),
     json_lines_writer(_encode_record),
 )

@@ -22,17 +22,17 @@ class TraceExport:
     records: Iterable[TraceRecord]
     tools: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """Each tool as chat models take it: {"type": "function", "function": {name, description, parameters}}."""
-    offered: Sequence[str] = ()
+    offered_tools: Sequence[str] = ()
     """The tools that are there where a project names none."""
-    find: Callable[[UUID], TraceRecord | None] = _no_trace
+    find_trace: Callable[[UUID], TraceRecord | None] = _no_trace
     """The trace with this key, if the store has it."""
 
-    def definitions(self, record: TraceRecord) -> list[dict[str, Any]]:
+    def tool_definitions(self, record: TraceRecord) -> list[dict[str, Any]]:
         """The tools that the trace's author could use; one that is not known here is described by its calls."""
         # A trace from elsewhere brought its own definitions along.
         brought = record.trace.configuration.get("tools")
         own = {name: tool for tool in brought if (name := _tool_name(tool))} if isinstance(brought, list) else {}
-        names = list(own) if isinstance(brought, list) else list(record.project.tools or self.offered)
+        names = list(own) if isinstance(brought, list) else list(record.project.tools or self.offered_tools)
         used = [step.tool for step in record.steps if step.tool is not None]
         known = {**self.tools, **own}
         return [known.get(name) or _infer_definition(name, record.steps) for name in dict.fromkeys([*names, *used])]

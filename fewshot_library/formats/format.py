@@ -48,7 +48,7 @@ class ExportLosses:
     lost: Counter[str] = field(default_factory=Counter)
     refused: list[RefusedRecord] = field(default_factory=list)
 
-    def told(self) -> list[str]:
+    def summary_lines(self) -> list[str]:
         """The losses for people, a line each."""
         places: dict[str, list[str]] = {}
         for each in self.refused:

@@ -34,7 +34,7 @@ class FileHead:
             return {}
         return found
 
-    def has(self, *paths: str) -> bool:
+    def has_keys(self, *paths: str) -> bool:
         """Whether all these keys are there, in the record that begins the file or in the list of records."""
         return any(all(prefix + path in self.keys for path in paths) for prefix in ("", "[]."))
 

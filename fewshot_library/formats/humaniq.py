@@ -192,9 +192,9 @@ def _write_demonstrations(export: TraceExport, stream: TextIO) -> ExportLosses:
     stream.write("[")
     for record in export.records:
         whole = record_to_transcript(record)
-        told = whole.stripped()
+        told = whole.strip_values()
         text = format_as_humaniq(told).replace("{", "{{").replace("}", "}}")
-        sequence = OriginalWording.of(record.trace).action_sequence
+        sequence = OriginalWording.from_trace(record.trace).action_sequence
         written = {
             "Question": record.question.text,
             "Dataset": record.question.dataset or record.project.name,

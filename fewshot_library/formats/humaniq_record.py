@@ -26,7 +26,7 @@ class TranscriptSource:
     dataset: str
     question: str
     text: str
-    remembered: dict[str, Any] = field(default_factory=dict)
+    original_wording: dict[str, Any] = field(default_factory=dict)
 
 
 def project_name(dataset: str) -> str:
@@ -47,7 +47,7 @@ def transcript_to_record(told: ReactTranscript, source: TranscriptSource, trace_
         created_at=DEFAULT_TIMESTAMP,
     )
     trace_id = uuid5(question.id, source.text)
-    remembered = {**source.remembered, **_extra_parts(told, source.question)}
+    remembered = {**source.original_wording, **_extra_parts(told, source.question)}
     steps = [
         _turn_to_step(turn, place, trace_id, remembered, source.question)
         for place, turn in enumerate(told.turns, start=1)
@@ -122,7 +122,7 @@ def join_answers(text: str | None, graph: str | None) -> str:
 def record_to_transcript(record: TraceRecord) -> ReactTranscript:
     """The parts of a text that tells the record; calls and answers are worded as they were where that still holds."""
     trace = record.trace
-    words = OriginalWording.of(trace)
+    words = OriginalWording.from_trace(trace)
     turns = [_step_to_turn(step, words.written.get(str(step.position)), record.question.text) for step in record.steps]
     line = join_answers(trace.answer_text, trace.answer_graph)
     as_written = ReactTranscript(final_answer=words.final_line, response=trace.final_answer)
@@ -149,7 +149,7 @@ class OriginalWording:
     written: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, trace: Trace) -> "OriginalWording":
+    def from_trace(cls, trace: Trace) -> "OriginalWording":
         """What the trace's configuration remembers; anything of another form in it is passed over."""
         told = trace.configuration.get("humaniq")
         if not isinstance(told, dict):

@@ -84,7 +84,7 @@ def _decode_run(log: _InspectLog) -> Run:
         name=f"{told.task} {told.model or ''}".strip(),
         reasoner="inspect",
         world=UNKNOWN_WORLD,
-        configuration={"eval": told.model_dump(), **log.rest},
+        configuration={"eval": told.model_dump(), **log.extra_fields},
         started_at=started,
         finished_at=started,
     )
@@ -96,12 +96,16 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
         _InspectSample, _resolve_attachments(raw, attachments if isinstance(attachments, dict) else {})
     )
     started = parse_utc_datetime(sample.started_at, "started_at") if sample.started_at else run.started_at
-    passed = [name for name in IGNORED_FIELDS if sample.rest.get(name)]
+    passed = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
     chat = ChatTranscript(
         [_decode_message(each, number) for number, each in enumerate(sample.messages, start=1)],
-        rest={name: value for name, value in sample.rest.items() if name not in {"attachments", *IGNORED_FIELDS}},
+        extra={
+            name: value for name, value in sample.extra_fields.items() if name not in {"attachments", *IGNORED_FIELDS}
+        },
         source_id=str(sample.id),
-        gold=[target for target in ([sample.target] if isinstance(sample.target, str) else sample.target) if target],
+        gold_answers=[
+            target for target in ([sample.target] if isinstance(sample.target, str) else sample.target) if target
+        ],
         answer=_sample_completion(sample),
         error=str(sample.error.get("message", sample.error)) if sample.error else None,
         run=run,
@@ -109,9 +113,9 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
         finished_at=parse_utc_datetime(sample.completed_at, "completed_at") if sample.completed_at else started,
         project=f"{log.eval.task} (inspect)",
     )
-    chat.rest |= {"epoch": sample.epoch} | ({} if isinstance(sample.input, str) else {"input": sample.input})
+    chat.extra |= {"epoch": sample.epoch} | ({} if isinstance(sample.input, str) else {"input": sample.input})
     if sample.error:
-        chat.rest["failure"] = sample.error
+        chat.extra["failure"] = sample.error
     if passed:
         yield RecordRemark(origin.place, f"its {', '.join(passed)} were left out; the messages tell the trace")
     yield from chat_to_records(chat, origin)
@@ -125,7 +129,7 @@ def _decode_message(raw: _InspectMessage, number: int) -> TraceMessage:
     content = parse_content(raw.content, f"message {number}")
     message = TraceMessage(raw.role, content.text, content.reasoning, call_id=raw.tool_call_id, name=raw.function)
     message.calls = [MessageToolCall(call.id, call.function, call.arguments) for call in raw.tool_calls or []]
-    message.rest = raw.rest | content.rest | extra_call_fields(raw.tool_calls or [])
+    message.rest = raw.extra_fields | content.extra | extra_call_fields(raw.tool_calls or [])
     if raw.error is not None:
         message.failed, message.rest["error"] = True, raw.error
         message.content = content.text or str(raw.error.get("message", ""))
@@ -133,7 +137,7 @@ def _decode_message(raw: _InspectMessage, number: int) -> TraceMessage:
 
 
 def _sample_completion(sample: _InspectSample) -> str | None:
-    output = sample.rest.get("output")
+    output = sample.extra_fields.get("output")
     completion = output.get("completion") if isinstance(output, dict) else None
     return completion if isinstance(completion, str) and completion else None
 
@@ -163,6 +167,6 @@ def _read_log(path: Path) -> Iterator[ReadResult]:
 INSPECT = TraceFormat(
     "inspect",
     "Inspect's evaluation logs (.json)",
-    lambda head: head.has("eval.task", "version") or head.start.startswith(ZIP_SIGNATURE),
+    lambda head: head.has_keys("eval.task", "version") or head.start.startswith(ZIP_SIGNATURE),
     _read_log,
 )

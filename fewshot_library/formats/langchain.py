@@ -67,7 +67,7 @@ def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     if not isinstance(listed, list) or not listed:
         raise MalformedRecord("it is no list of messages")
     messages = [_decode_message(each, number) for number, each in enumerate(listed, start=1)]
-    return chat_to_records(ChatTranscript(messages, rest=rest, thought_in_answer=True), origin)
+    return chat_to_records(ChatTranscript(messages, extra=rest, thought_in_answer=True), origin)
 
 
 def _decode_message(raw: Any, number: int) -> TraceMessage:
@@ -80,7 +80,7 @@ def _decode_message(raw: Any, number: int) -> TraceMessage:
         raise MalformedRecord(f"{place} is of the kind {kind!r}, which is none of {', '.join(MESSAGE_ROLES)}")
     content = parse_content(_without_calls(data.content) if data.tool_calls else data.content, place)
     keeps = isinstance(data.artifact, dict)
-    rest = data.rest | content.rest | extra_call_fields(data.tool_calls or [])
+    rest = data.extra_fields | content.extra | extra_call_fields(data.tool_calls or [])
     if data.artifact is not None and not keeps:
         rest["artifact"] = data.artifact
     return TraceMessage(
@@ -125,7 +125,12 @@ def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[list[dict[str, 
 
 def _encode_message(message: TraceMessage) -> dict[str, Any]:
     kind = MESSAGE_TYPES[message.role]
-    data: dict[str, Any] = {"content": message.said, "additional_kwargs": {}, "response_metadata": {}, "type": kind}
+    data: dict[str, Any] = {
+        "content": message.text_with_reasoning,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": kind,
+    }
     data |= {"name": message.name, "id": None}
     if kind == "ai":
         calls = [{"name": c.name, "args": c.arguments, "id": c.id, "type": "tool_call"} for c in message.calls]
@@ -138,7 +143,7 @@ def _encode_message(message: TraceMessage) -> dict[str, Any]:
 
 def _sniff(head: FileHead) -> bool:
     forms = [(f"{at}type", f"{at}{own}") for at in ("", "[][].", "messages[].") for own in ("data.content", "lc")]
-    return any(head.has(*form) for form in forms)
+    return any(head.has_keys(*form) for form in forms)
 
 
 LANGCHAIN = TraceFormat(

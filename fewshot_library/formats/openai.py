@@ -56,7 +56,9 @@ def decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     """The trace that one of its records tells."""
     chat = validate_shape(_OpenAIChat, raw)
     messages = [decode_message(each, number) for number, each in enumerate(chat.messages, start=1)]
-    return chat_to_records(ChatTranscript(messages, chat.tools or [], chat.rest, thought_in_answer=True), origin)
+    return chat_to_records(
+        ChatTranscript(messages, chat.tools or [], chat.extra_fields, thought_in_answer=True), origin
+    )
 
 
 def decode_message(raw: OpenAIMessage, number: int) -> TraceMessage:
@@ -69,7 +71,7 @@ def decode_message(raw: OpenAIMessage, number: int) -> TraceMessage:
     content = parse_content(raw.content, f"message {number}")
     reasoning = "\n\n".join(part for part in (raw.reasoning_content, content.reasoning) if part)
     message = TraceMessage(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name)
-    message.rest = raw.rest | content.rest | extra_call_fields(raw.tool_calls or [])
+    message.rest = raw.extra_fields | content.extra | extra_call_fields(raw.tool_calls or [])
     if raw.name is not None and role != "tool":
         message.rest["name"] = raw.name
     for place, call in enumerate(raw.tool_calls or [], start=1):
@@ -96,7 +98,7 @@ def _decode_call(raw: _OpenAIToolCall, place: str, made_id: str) -> MessageToolC
 
 def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> dict[str, Any]:
     """The message as JSON values; templates of other models want the arguments as an object."""
-    told: dict[str, Any] = {"role": message.role, "content": message.said}
+    told: dict[str, Any] = {"role": message.role, "content": message.text_with_reasoning}
     if message.calls:
         told["tool_calls"] = [
             {
@@ -116,7 +118,7 @@ def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> 
 
 def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
     told: dict[str, Any] = {"messages": [encode_message(message) for message in trace_to_messages(record)]}
-    if tools := export.definitions(record):
+    if tools := export.tool_definitions(record):
         told |= {"tools": tools, "parallel_tool_calls": False}
     return told, [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
 
@@ -124,7 +126,7 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
 OPENAI = TraceFormat(
     "openai",
     "chats with tool calls, as models are fine-tuned with them",
-    lambda head: head.has("messages[].role"),
+    lambda head: head.has_keys("messages[].role"),
     document_reader("openai", decode_chat),
     json_lines_writer(_encode_record),
 )

@@ -15,34 +15,36 @@ ROLE_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant"}
 
 def _decode_span(span: TraceSpan) -> SpanContent:
     kind = str(span.get("openinference.span.kind") or "").upper()
-    annotations = [_unwrap(each, "annotation") for each in span.listed("annotations")]
-    told = SpanContent(asked=span.text("input.value"), answered=span.text("output.value"), annotations=annotations)
+    annotations = [_unwrap(each, "annotation") for each in span.get_list("annotations")]
+    told = SpanContent(
+        input_text=span.get_text("input.value"), output_text=span.get_text("output.value"), annotations=annotations
+    )
     if kind == "LLM":
-        told.before = _decode_messages(span, "llm.input_messages")
-        told.said = _decode_messages(span, "llm.output_messages")
-        schemas = [_unwrap(each, "tool").get("json_schema") for each in span.listed("llm.tools")]
+        told.input_messages = _decode_messages(span, "llm.input_messages")
+        told.output_messages = _decode_messages(span, "llm.output_messages")
+        schemas = [_unwrap(each, "tool").get("json_schema") for each in span.get_list("llm.tools")]
         told.tools = [
             tool
             for tool in (parse_json_text(s) if isinstance(s, str) else s for s in schemas)
             if isinstance(tool, dict)
         ]
     elif kind == "TOOL":
-        name = span.text("tool.name") or span.name
-        arguments = parse_json_text(span.text("input.value") or span.text("tool.parameters") or "{}")
-        call_id = span.text("tool.id") or span.text("tool_call.id") or span.id
+        name = span.get_text("tool.name") or span.name
+        arguments = parse_json_text(span.get_text("input.value") or span.get_text("tool.parameters") or "{}")
+        call_id = span.get_text("tool.id") or span.get_text("tool_call.id") or span.id
         sound = arguments if isinstance(arguments, dict) else {"input": arguments}
-        content = span.text("output.value")
+        content = span.get_text("output.value")
         match parse_json_text(content or ""):
             # LangChain's tools give a message of LangChain's, which knows its call.
             case {"data": {"content": str(inner), "tool_call_id": str(known)}}:
                 content, call_id = inner, known
-        told.use = SpanToolRun(MessageToolCall(call_id, name, sound), content, _find_rating(annotations))
+        told.tool_run = SpanToolRun(MessageToolCall(call_id, name, sound), content, _find_rating(annotations))
     return told
 
 
 def _decode_messages(span: TraceSpan, path: str) -> list[TraceMessage]:
     return [
-        _decode_message(nest_keys(each), f"{path}.{number}", number) for number, each in enumerate(span.listed(path))
+        _decode_message(nest_keys(each), f"{path}.{number}", number) for number, each in enumerate(span.get_list(path))
     ]
 
 

@@ -15,25 +15,25 @@ TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
 
 def _decode_span(span: TraceSpan) -> SpanContent:
     told = SpanContent(annotations=[found] if (found := span.get("gen_ai.evaluation")) else [])
-    name = span.text("gen_ai.tool.name")
+    name = span.get_text("gen_ai.tool.name")
     if name is not None and span.get("gen_ai.operation.name") in (TOOL_OPERATION, None):
-        told.use = SpanToolRun(_decode_call(span, name), _result_text(span.get("gen_ai.tool.call.result")))
+        told.tool_run = SpanToolRun(_decode_call(span, name), _result_text(span.get("gen_ai.tool.call.result")))
         return told
     before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages")]
     said = list(_decode_messages(span, "gen_ai.output.messages"))
     if span.get("gen_ai.operation.name") == AGENT_OPERATION:
         # An agent's span tells the ends of what its model's spans tell whole.
-        told.asked = next((each.content for each in reversed(before) if each.role == "user"), None)
-        told.concluded = told.answered = said[-1].content if said and said[-1].content else None
+        told.input_text = next((each.content for each in reversed(before) if each.role == "user"), None)
+        told.final_answer = told.output_text = said[-1].content if said and said[-1].content else None
         return told
-    told.before, told.said = before, said
-    told.tools = [_tool_definition(each) for each in span.listed("gen_ai.tool.definitions") if isinstance(each, dict)]
+    told.input_messages, told.output_messages = before, said
+    told.tools = [_tool_definition(each) for each in span.get_list("gen_ai.tool.definitions") if isinstance(each, dict)]
     return told
 
 
 def _decode_call(span: TraceSpan, name: str) -> MessageToolCall:
     arguments = span.get("gen_ai.tool.call.arguments")
-    return MessageToolCall(span.text("gen_ai.tool.call.id") or span.id, name, _decode_arguments(arguments))
+    return MessageToolCall(span.get_text("gen_ai.tool.call.id") or span.id, name, _decode_arguments(arguments))
 
 
 def _decode_arguments(raw: Any) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def _tool_definition(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
-    parts = span.listed("gen_ai.system_instructions")
-    if not parts and (whole := span.text("gen_ai.system_instructions")):
+    parts = span.get_list("gen_ai.system_instructions")
+    if not parts and (whole := span.get_text("gen_ai.system_instructions")):
         parts = [{"content": whole}]
     texts = [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
     if texts:
@@ -65,7 +65,7 @@ def _decode_messages(span: TraceSpan, path: str) -> Iterator[TraceMessage]:
     found = span.get(path)
     single = parse_json_text(found) if isinstance(found, str) else found
     # Some agents tell a single message as it is, and not in a list.
-    listed = [single] if isinstance(single, dict) and "role" in single else span.listed(path)
+    listed = [single] if isinstance(single, dict) and "role" in single else span.get_list(path)
     for number, raw in enumerate(listed):
         place = f"{path}.{number}"
         if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):

@@ -88,7 +88,7 @@ def _write_table(export: TraceExport, stream: BinaryIO) -> ExportLosses:
 def _encode_row(record: TraceRecord, export: TraceExport) -> dict[str, Any]:
     told = record_to_json(record)
     row: dict[str, Any] = _chat_columns(record)
-    row["tools"] = json.dumps(export.definitions(record), ensure_ascii=False)
+    row["tools"] = json.dumps(export.tool_definitions(record), ensure_ascii=False)
     for name, kind in RECORD_MODELS.items():
         noun = told[name]
         row[name] = (

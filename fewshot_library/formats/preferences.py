@@ -30,7 +30,7 @@ def _encode_pair(record: TraceRecord, export: TraceExport) -> tuple[dict[str, An
         "prompt": good[:shared],
         "chosen": good[shared:],
         "rejected": bad[shared:],
-        "tools": export.definitions(record),
+        "tools": export.tool_definitions(record),
     }
     return pair, [*lost_fields(record, {*CHAT_FIELDS, "trace.parent_id"}), *list_ambiguities(record)]
 
@@ -40,7 +40,7 @@ def _find_rejected_parent(record: TraceRecord, export: TraceExport) -> TraceReco
         raise UnsupportedTrace("it was not forked from another trace")
     if record.trace.status not in CHOSEN_STATUSES:
         raise UnsupportedTrace(f"it is {record.trace.status} itself")
-    parent = export.find(record.trace.parent_id)
+    parent = export.find_trace(record.trace.parent_id)
     if parent is None:
         raise UnsupportedTrace(f"its parent, trace {record.trace.parent_id}, is not in the store")
     if parent.trace.status not in REJECTED_STATUSES or parent.trace.status == record.trace.status:

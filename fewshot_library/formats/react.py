@@ -43,7 +43,7 @@ def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
     losses = ExportLosses()
     for record in export.records:
         told = _record_to_transcript(record)
-        text = format_transcript(told.stripped())
+        text = format_transcript(told.strip_values())
         back = list(_parse_records(text, FORMAT_NAME))
         if [_comparable_content(each) for each in back if isinstance(each, TraceRecord)] != [
             _comparable_content(record)
@@ -123,7 +123,7 @@ def _decode_block(block: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
         messages.append(TraceMessage("assistant", told.final_answer, told.final_thought or ""))
     if len(messages) == 1:
         raise MalformedRecord("it has neither a thought nor an answer")
-    chat.rest = {"repeated": told.repeated} if told.repeated else {}
+    chat.extra = {"repeated": told.repeated} if told.repeated else {}
     return chat_to_records(chat, origin)
 
 

@@ -41,7 +41,7 @@ class ReactTranscript:
     repeated: list[str] = field(default_factory=list)
     """Parts that a text has once but this one had again."""
 
-    def stripped(self) -> "ReactTranscript":
+    def strip_values(self) -> "ReactTranscript":
         """The parts as they come back: the white space round a value is layout in a text."""
 
         def strip(value: str | None) -> str | None:
@@ -140,7 +140,7 @@ def format_as_humaniq(told: ReactTranscript) -> str:
 
 def find_outer_whitespace(told: ReactTranscript, passed: Collection[str] = ()) -> Iterator[str]:
     """The values that have white space round them, which is layout in a text; those of these names are passed over."""
-    stripped = told.stripped()
+    stripped = told.strip_values()
     pairs: list[tuple[ReactTranscript | ReactTurn, ReactTranscript | ReactTurn]] = [
         (told, stripped),
         *zip(told.turns, stripped.turns, strict=True),

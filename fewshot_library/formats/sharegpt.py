@@ -33,7 +33,7 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
             # Two turns of one side are no conversation here, so a thought without a call joins the next one.
             waiting.append(message.content)
             lost.append("where a thought without a call ends")
-    tools = to_json_text([tool["function"] for tool in export.definitions(record)])
+    tools = to_json_text([tool["function"] for tool in export.tool_definitions(record)])
     return {"conversations": turns, "system": "", "tools": tools}, lost
 
 

@@ -56,7 +56,7 @@ def record_from_json(told: Any) -> TraceRecord:
     }
     run = from_json_fields(Run, told["run"]) if told["run"] is not None else None
     record = TraceRecord(**one, **many, run=run, people=_parse_people(told["people"]))  # type: ignore[arg-type]
-    if fault := next(record.faults(), None):
+    if fault := next(record.find_inconsistencies(), None):
         raise InvalidRecord(fault)
     return record
 

@@ -31,12 +31,12 @@ class TraceSpan:
             place = place.get(part) if isinstance(place, dict) else None
         return place.get("") if isinstance(place, dict) and set(place) == {""} else place
 
-    def text(self, path: str) -> str | None:
+    def get_text(self, path: str) -> str | None:
         """The text that stands there."""
         found = self.get(path)
         return found if isinstance(found, str) and found else None
 
-    def listed(self, path: str) -> list[Any]:
+    def get_list(self, path: str) -> list[Any]:
         """The list that stands there, be it one, JSON text of one, or numbered keys."""
         found = self.get(path)
         if isinstance(found, str):

@@ -112,7 +112,9 @@ PEOPLE_PER_BLOCK = 1 << 12
 
 def load_source_universe(folder: Path, source: int) -> Universe:
     """The universe of a world's folder as one source tells it."""
-    return Universe.load(folder / UNIVERSE_FILE).told_by(FactSources.load(folder / FACT_SOURCES_FILE), source)
+    return Universe.load(folder / UNIVERSE_FILE).restrict_to_sources(
+        FactSources.load(folder / FACT_SOURCES_FILE), source
+    )
 
 
 def encode_article_blocks(folder: Path, options: GenerationOptions, share: int, shares: int) -> Iterator[bytes]:

@@ -134,13 +134,13 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
     split = parse_split(options.split, options.split_by)
     with create_world_folder(worlds, name, replace=replace) as folder:
         making = _WorldBuild(folder, options, progress, processes or _choose_process_count(options.people))
-        universe = making.universe()
-        told = making.told(assign_sources(universe, split, options.seed))
+        universe = making.build_universe()
+        told = making.save_fact_sources(assign_sources(universe, split, options.seed))
         counts = {
-            "articles": making.articles(universe),
-            "pages": making.pages(universe, told),
-            **making.questions(universe, told),
-            **making.graph(universe.told_by(told, sources.GRAPH)),
+            "articles": making.write_articles(universe),
+            "pages": making.write_pages(universe, told),
+            **making.write_questions(universe, told),
+            **making.write_graph(universe.restrict_to_sources(told, sources.GRAPH)),
         }
         about = {
             "name": name,
@@ -148,7 +148,7 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
             "generator": GENERATOR_VERSION,
             **asdict(options),
             **counts,
-            "hash": making.hash(),
+            "hash": making.content_hash(),
             "built": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         (folder / WORLD_FILE).write_text(dump_toml(about), encoding="utf-8")
@@ -161,45 +161,45 @@ class _WorldBuild:
 
     folder: Path
     options: GenerationOptions
-    watch: ProgressCallback
+    on_progress: ProgressCallback
     processes: int
     _hashes: dict[str, Any] = field(default_factory=dict)
 
-    def hash(self) -> str:
+    def content_hash(self) -> str:
         """The hash of all that was made."""
         parts = "".join(f"{part} {found.hexdigest()}\n" for part, found in sorted(self._hashes.items()))
         return hashlib.sha256(parts.encode()).hexdigest()
 
-    def universe(self) -> Universe:
+    def build_universe(self) -> Universe:
         """Everything that is true."""
-        stage = ProgressStage("people", self.options.people, self.watch)
+        stage = ProgressStage("people", self.options.people, self.on_progress)
         universe = make_universe(self.options)
         universe.save(self.folder / UNIVERSE_FILE)
-        self._count_arrays(UNIVERSE_FILE)
-        stage.add(len(universe))
-        stage.end()
+        self._hash_arrays(UNIVERSE_FILE)
+        stage.advance(len(universe))
+        stage.finish()
         return universe
 
-    def told(self, told: FactSources) -> FactSources:
+    def save_fact_sources(self, told: FactSources) -> FactSources:
         """Which source tells what."""
         told.save(self.folder / FACT_SOURCES_FILE)
-        self._count_arrays(FACT_SOURCES_FILE)
+        self._hash_arrays(FACT_SOURCES_FILE)
         return told
 
-    def articles(self, universe: Universe) -> int:
+    def write_articles(self, universe: Universe) -> int:
         """Write the articles of people, made by several processes, and then those of places."""
         places = universe.places
         total = len(universe) + len(places.towns) + len(places.regions) + len(places.countries)
-        stage = ProgressStage("articles", total, self.watch)
-        seen = self._part("articles")
+        stage = ProgressStage("articles", total, self.on_progress)
+        seen = self._part_hash("articles")
         # Closed also when the work fails: its threads must not write into a folder that is being removed.
         with closing(TextWriter(self.folder / TEXT_FOLDER)) as writer:
             for block in self._article_blocks(universe):
                 seen.update(block)
                 for article in decode_articles(block):
                     writer.add(article)
-                    stage.add(1)
-        stage.end()
+                    stage.advance(1)
+        stage.finish()
         return total
 
     def _article_blocks(self, universe: Universe) -> Iterator[bytes]:
@@ -215,10 +215,10 @@ class _WorldBuild:
                     yield next(streams[block % processes])
         yield encode_articles(generate_place_articles(universe, ItemCatalog(universe)))
 
-    def pages(self, universe: Universe, told: FactSources) -> int:
+    def write_pages(self, universe: Universe, told: FactSources) -> int:
         """Write the web pages, if there are any, and beside them what is wrong on which."""
-        stage = ProgressStage("pages", 0, self.watch)
-        seen, written = self._part("pages"), 0
+        stage = ProgressStage("pages", 0, self.on_progress)
+        seen, written = self._part_hash("pages"), 0
         with ExitStack() as stack:
             file = stack.enter_context((self.folder / PAGES_FILE).open("wb"))
             writer: WebWriter | None = None
@@ -230,16 +230,16 @@ class _WorldBuild:
                 seen.update(line)
                 seen.update(marked.page.text.encode())
                 written += 1
-                stage.add(1)
-        stage.end()
+                stage.advance(1)
+        stage.finish()
         return written
 
-    def questions(self, universe: Universe, told: FactSources) -> dict[str, Any]:
+    def write_questions(self, universe: Universe, told: FactSources) -> dict[str, Any]:
         """Write the questions with their gold; what could not be asked is told."""
         stage = ProgressStage(
-            "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.watch
+            "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.on_progress
         )
-        seen, written = self._part("questions"), 0
+        seen, written = self._part_hash("questions"), 0
         asked = sample_questions(universe, told, self.options)
         with (self.folder / QUESTIONS_FILE).open("wb") as file:
             for question in asked:
@@ -247,35 +247,35 @@ class _WorldBuild:
                 file.write(line)
                 seen.update(line)
                 written += 1
-                stage.add(1)
-        stage.end()
+                stage.advance(1)
+        stage.finish()
         return {"questions": written, "shortfalls": [str(shortfall) for shortfall in asked.shortfalls]}
 
-    def graph(self, told: Universe) -> dict[str, int]:
+    def write_graph(self, told: Universe) -> dict[str, int]:
         """Write the graph and, beside it or after it, its names."""
-        stage = ProgressStage("graph", len(told), self.watch)
-        triples = _LineCounter(self._part("graph"))
+        stage = ProgressStage("graph", len(told), self.on_progress)
+        triples = _LineCounter(self._part_hash("graph"))
         beside = (
             run_in_process(write_graph_names, self.folder)
             if self.processes > 1
             else closing(write_name_index(self.folder, told))
         )
         with beside as names:
-            relations = write_graph_store(self.folder, triples.counted(_iter_triples(told, stage)))
-            stage.end()
-            stage = ProgressStage("names", len(told), self.watch)
+            relations = write_graph_store(self.folder, triples.count_lines(_iter_triples(told, stage)))
+            stage.finish()
+            stage = ProgressStage("names", len(told), self.on_progress)
             for count in names:
-                stage.add(count)
-        stage.end()
+                stage.advance(count)
+        stage.finish()
         things = sum(len(ItemCatalog(told).labels(kind)) for kind in ITEM_KINDS) + len(CLASSES)
         return {"triples": triples.count, "entities": things, "relations": len(relations)}
 
-    def _part(self, name: str) -> Any:
+    def _part_hash(self, name: str) -> Any:
         return self._hashes.setdefault(name, hashlib.sha256())
 
-    def _count_arrays(self, name: str) -> None:
+    def _hash_arrays(self, name: str) -> None:
         # The file of arrays may be written otherwise by another version of numpy; the arrays are the same.
-        seen = self._part(name)
+        seen = self._part_hash(name)
         with np.load(self.folder / name) as arrays:
             for array in sorted(arrays.files):
                 seen.update(f"{array} {arrays[array].dtype.str} {arrays[array].shape}\n".encode())
@@ -296,7 +296,7 @@ class _LineCounter:
     def __init__(self, seen: Any) -> None:
         self.count, self._seen = 0, seen
 
-    def counted(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    def count_lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The same blocks."""
         for block in blocks:
             self.count += block.count(b"\n")
@@ -309,4 +309,4 @@ def _iter_triples(told: Universe, stage: ProgressStage) -> Iterator[bytes]:
     for start in range(0, len(told), BLOCK_SIZE):
         rows = range(start, min(start + BLOCK_SIZE, len(told)))
         yield from generate_people_triples(told, rows)
-        stage.add(len(rows))
+        stage.advance(len(rows))

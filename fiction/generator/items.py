@@ -111,12 +111,12 @@ class ItemCatalog:
         """The id of the hobby of that number."""
         return f"Q{FIRST_IDS['hobby'] + number}"
 
-    def value(self, fact: str, number: int) -> str | None:
+    def value_id(self, fact: str, number: int) -> str | None:
         """The id of what a fact leads to; None for a day, which is no item."""
         kind = FACT_ITEM_KINDS.get(fact)
         return None if kind is None else f"Q{FIRST_IDS[kind] + number}"
 
-    def place(self, item: str) -> tuple[str, int]:
+    def locate(self, item: str) -> tuple[str, int]:
         """The kind (of KINDS) and the number of an id; KeyError for the id of anything else."""
         number = int(item[1:]) if item[:1] == "Q" and item[1:].isdecimal() else 0
         place = number // IDS_PER_KIND - 1
@@ -139,14 +139,14 @@ class ItemCatalog:
 
     def label(self, item: str) -> str:
         """What the thing of that id is called; KeyError when there is none."""
-        kind, number = self.place(item)
+        kind, number = self.locate(item)
         return self.labels(kind)[number]
 
     def description(self, kind: str, number: int) -> str:
         """One line that tells the thing from others of its name: "baker from Marnholm (1931–1990)"."""
         places = self._universe.places
         if kind == "person":
-            return self._life(number)
+            return self._format_life(number)
         if kind == "town":
             region = int(places.region[number])
             return f"town in {places.regions[region]}, {places.countries[places.country[region]]}"
@@ -168,7 +168,7 @@ class ItemCatalog:
             if by_marriage != surname:
                 yield f"{given} {by_marriage}"
 
-    def _life(self, row: int) -> str:
+    def _format_life(self, row: int) -> str:
         universe = self._universe
         job, town = int(universe.job[row]), int(universe.birthplace[row])
         who = universe.jobs[job] if job > NONE else "person"

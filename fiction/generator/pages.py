@@ -71,12 +71,12 @@ class MarkedWebPage:
         def value(fact: str, number: int) -> dict[str, str | None] | None:
             if number <= NONE:
                 return None
-            return {"text": names.answer(FACT_VALUE_KINDS[fact], number), "entity": items.value(fact, number)}
+            return {"text": names.answer_text(FACT_VALUE_KINDS[fact], number), "entity": items.value_id(fact, number)}
 
         marks = [
             {
                 "sentence": self.page.sentences[mark.sentence],
-                "person": {"text": names.person(mark.person), "entity": items.person(mark.person)},
+                "person": {"text": names.person_title(mark.person), "entity": items.person(mark.person)},
                 "fact": mark.fact,
                 "stated": value(mark.fact, mark.stated),
                 "true": value(mark.fact, mark.true),
@@ -100,8 +100,10 @@ def generate_pages(universe: Universe, told: FactSources, options: GenerationOpt
         return
     yield from _generate_gazetteer(universe)
     writer = _WebPageWriter(universe, options)
-    for number, site in enumerate(WebSiteGenerator(universe, universe.told_by(told, WEB), options.seed).sites()):
-        yield from writer.pages(site, number)
+    for number, site in enumerate(
+        WebSiteGenerator(universe, universe.restrict_to_sources(told, WEB), options.seed).generate_sites()
+    ):
+        yield from writer.generate_site_pages(site, number)
 
 
 def _generate_gazetteer(universe: Universe) -> Iterator[MarkedWebPage]:
@@ -134,34 +136,37 @@ class _WebPageWriter:
         self._vowels = np.array([takes_article_an(job) for job in universe.jobs], np.int64)
         places = universe.places
         self._called: dict[str, Callable[[int], str]] = {
-            **dict.fromkeys(("father", "mother", "spouse", "friend"), self._person),
+            **dict.fromkeys(("father", "mother", "spouse", "friend"), self._format_person),
             **dict.fromkeys(("birth", "death", "wedding"), _cached_english_date),
             **dict.fromkeys(("birthplace", "residence"), places.towns.__getitem__),
             "job": universe.jobs.__getitem__,
             "hobby": universe.hobbies.__getitem__,
         }
 
-    def pages(self, site: WebSite, number: int) -> Iterator[MarkedWebPage]:
+    def generate_site_pages(self, site: WebSite, number: int) -> Iterator[MarkedWebPage]:
         """The pages of a site; its number draws the phrasings."""
         kinds = [lines.kind for lines in site.lines]
-        formats = [load_web_phrasings(then=lines.then)[lines.kind].formats for lines in site.lines]
+        formats = [load_web_phrasings(then=lines.is_past)[lines.kind].formats for lines in site.lines]
         called = [self._called[kind] for kind in kinds]
-        for count, (part, rows) in enumerate(_split_pages(self._table(site.lines, number))):
+        for count, (part, rows) in enumerate(_split_pages(self._merge_lines(site.lines, number))):
             _, first, group, _, _, _ = rows[0]
             title = site.title(group, first) + (f" ({part})" if part > 1 else "")
-            said = [formats[k][form].format(self._person(who), called[k](value)) for k, who, _, value, form, _ in rows]
+            said = [
+                formats[k][form].format(self._format_person(who), called[k](value))
+                for k, who, _, value, form, _ in rows
+            ]
             yield _build_page(
-                (site.name, count), title, said, max(row[-1] for row in rows), self._marks(site.lines, rows)
+                (site.name, count), title, said, max(row[-1] for row in rows), self._build_marks(site.lines, rows)
             )
 
-    def _table(self, lines: tuple[WebLines, ...], number: int) -> Rows:
+    def _merge_lines(self, lines: tuple[WebLines, ...], number: int) -> Rows:
         """All lines in the order of pages, a row each: which lines, who, group, value, form of the sentence, day."""
         stream = np.random.PCG64(np.random.SeedSequence(self._options.seed, spawn_key=(_STREAM, number)))
         tables = []
         for place, each in enumerate(lines):
-            phrasings, people = load_web_phrasings(then=each.then)[each.kind], each.people
+            phrasings, people = load_web_phrasings(then=each.is_past)[each.kind], each.people
             picks = (stream.random_raw(len(people)) >> np.uint64(32)).astype(np.int64)
-            ways = picks * (not self._options.plain) % phrasings.one
+            ways = picks * (not self._options.plain) % phrasings.single_count
             forms = ways * SHAPE_COUNT + self._universe.female[people] * FEMALE
             if each.kind == "job":
                 forms += self._vowels[each.values] * VOWEL
@@ -169,7 +174,7 @@ class _WebPageWriter:
         table = np.concatenate(tables, axis=1).astype(np.int64, copy=False)
         return table[:, np.lexsort((table[3], table[0], table[1], table[2]))].T
 
-    def _marks(self, lines: tuple[WebLines, ...], rows: list[list[int]]) -> tuple[FalseStatementMark, ...]:
+    def _build_marks(self, lines: tuple[WebLines, ...], rows: list[list[int]]) -> tuple[FalseStatementMark, ...]:
         marks = []
         for sentence, (place, who, _, value, _, _) in enumerate(rows):
             kind, why = lines[place].kind, lines[place].why
@@ -179,7 +184,7 @@ class _WebPageWriter:
                 )
         return tuple(marks)
 
-    def _person(self, row: int) -> str:
+    def _format_person(self, row: int) -> str:
         return f"{'Ms' if self._female[row] else 'Mr'} {self._universe.titles[row]}"
 
 

@@ -33,9 +33,9 @@ class Phrasings:
     """
 
     formats: tuple[str, ...]
-    one: int
+    single_count: int
     """Ways for one value."""
-    many: int
+    several_count: int
     """Ways for several values in one sentence."""
 
 
@@ -46,18 +46,18 @@ class ProseStyle:
     sections: tuple[tuple[str, tuple[str, ...]], ...]
     """Headings with the kinds of facts below them, in order; what has no heading introduces the article."""
     phrasings: Mapping[str, Phrasings]
-    days: str
+    date_style: str
     """Whether days are written in "words" or "digits"."""
-    subject: str
+    subject_style: str
     """Whether whom an article is about is called by "name" or by "title"."""
-    last: str
+    last_separator: str
     """What stands before the last of several values; commas stand between the others."""
-    empty: bool
+    keep_empty_sections: bool
     """Whether headings with nothing below them are kept."""
 
-    def listed(self, values: Sequence[str]) -> str:
+    def join_values(self, values: Sequence[str]) -> str:
         """The values in one phrase: "A, B and C"."""
-        return self.last.join((", ".join(values[:-1]), values[-1])) if len(values) > 1 else values[0]
+        return self.last_separator.join((", ".join(values[:-1]), values[-1])) if len(values) > 1 else values[0]
 
 
 @cache
@@ -67,10 +67,10 @@ def load_prose_style(*, plain: bool) -> ProseStyle:
     return ProseStyle(
         sections=tuple((heading, tuple(kinds)) for heading, *kinds in told["sections"]),
         phrasings={kind: _expand_phrasings(ways, told["many"].get(kind, ())) for kind, ways in told["one"].items()},
-        days=told["date"],
-        subject=told["subject"],
-        last=told["last"],
-        empty=told["empty"],
+        date_style=told["date"],
+        subject_style=told["subject"],
+        last_separator=told["last"],
+        keep_empty_sections=told["empty"],
     )
 
 

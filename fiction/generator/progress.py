@@ -16,7 +16,7 @@ class StageProgress:
     done: int
     total: int
     seconds: float
-    over: bool = False
+    finished: bool = False
 
     @property
     def rate(self) -> float:
@@ -24,7 +24,7 @@ class StageProgress:
         return self.done / self.seconds if self.seconds else 0.0
 
     @property
-    def left(self) -> float | None:
+    def remaining_seconds(self) -> float | None:
         """The seconds that the rest of the stage will take at this rate; None until a hundredth of it tells."""
         return (self.total - self.done) / self.rate if self.rate and 0 < self.total <= 100 * self.done else None
 
@@ -45,7 +45,7 @@ class ProgressStage:
         self._done = 0
         watch(StageProgress(name, 0, total, 0.0))
 
-    def add(self, count: int) -> None:
+    def advance(self, count: int) -> None:
         """So many more are done."""
         self._done += count
         now = time.monotonic()
@@ -53,7 +53,7 @@ class ProgressStage:
             self._told = now
             self._watch(StageProgress(self._name, self._done, self._total, now - self._began))
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """All is done."""
         taken = time.monotonic() - self._began
-        self._watch(StageProgress(self._name, self._done, self._done, taken, over=True))
+        self._watch(StageProgress(self._name, self._done, self._done, taken, finished=True))

@@ -55,7 +55,7 @@ def generate_people_articles(
     """
     for start in range(rows.start, rows.stop, _PEOPLE_PER_BLOCK):
         stop = min(start + _PEOPLE_PER_BLOCK, rows.stop)
-        yield from _ArticleBlock(told, options, np.arange(start, stop, dtype=np.int32)).articles(items)
+        yield from _ArticleBlock(told, options, np.arange(start, stop, dtype=np.int32)).generate(items)
 
 
 def generate_place_articles(told: Universe, items: ItemCatalog) -> Iterator[Article]:
@@ -80,25 +80,25 @@ class _ArticleBlock:
         self._manner = load_prose_style(plain=options.plain)
         titles, first, last = told.titles, int(rows[0]), int(rows[-1]) + 1
         self._titles = titles[first:last]
-        self._subjects = self._titles if self._manner.subject == "title" else told.names[first:last]
+        self._subjects = self._titles if self._manner.subject_style == "title" else told.names[first:last]
         self._shapes = told.female[rows] * FEMALE + (told.death[rows] > NONE) * DECEASED
         self._said: list[list[str]] = [[] for _ in rows]
         self._counts = np.zeros((len(self._manner.sections), len(rows)), np.int64)
 
-    def articles(self, items: ItemCatalog) -> Iterator[Article]:
+    def generate(self, items: ItemCatalog) -> Iterator[Article]:
         """Everybody's article."""
         for section, (_, kinds) in enumerate(self._manner.sections):
             for kind in kinds:
-                self._counts[section] += self._say(kind)
+                self._counts[section] += self._write_kind(kind)
         ends = self._counts.cumsum(axis=0)
         starts = map(tuple, (ends - self._counts).T.tolist())
         for row, title, said, begun in zip(self._rows.tolist(), self._titles, self._said, starts, strict=True):
-            yield Article(title, tuple(said), items.person(row), self._sections(begun, len(said)))
+            yield Article(title, tuple(said), items.person(row), self._section_builder(begun, len(said)))
 
     @cached_property
-    def _sections(self) -> Callable[[tuple[int, ...], int], tuple[tuple[str, int], ...]]:
+    def _section_builder(self) -> Callable[[tuple[int, ...], int], tuple[tuple[str, int], ...]]:
         # A few hundred shapes of articles stand for all of them.
-        headings, empty = [heading for heading, _ in self._manner.sections], self._manner.empty
+        headings, empty = [heading for heading, _ in self._manner.sections], self._manner.keep_empty_sections
 
         @cache
         def sections(starts: tuple[int, ...], end: int) -> tuple[tuple[str, int], ...]:
@@ -108,13 +108,13 @@ class _ArticleBlock:
 
         return sections
 
-    def _say(self, kind: str) -> Positions:
+    def _write_kind(self, kind: str) -> Positions:
         """Say all facts of the kind; how many sentences each person gets."""
         if kind in _PLURAL_RELATIONS:
-            return self._say_several(kind)
+            return self._write_plural_kind(kind)
         if kind == "gender":
             everybody = np.arange(len(self._rows))
-            return self._write(kind, everybody, [""] * len(everybody), self._shapes)
+            return self._append_sentences(kind, everybody, [""] * len(everybody), self._shapes)
         values = (self._told.spouse if kind in _PARTNER_IS_FEMALE else getattr(self._told, kind))[self._rows]
         known = values > NONE
         if kind in _PARTNER_IS_FEMALE:
@@ -123,30 +123,30 @@ class _ArticleBlock:
         shapes = self._shapes[places]
         if kind == "job":
             shapes = shapes + _find_vowel_jobs(self._told.jobs)[values] * VOWEL
-        return self._write(kind, places, list(map(self._namer(kind), values.tolist())), shapes)
+        return self._append_sentences(kind, places, list(map(self._value_formatter(kind), values.tolist())), shapes)
 
-    def _say_several(self, kind: str) -> Positions:
+    def _write_plural_kind(self, kind: str) -> Positions:
         relation, women = _PLURAL_RELATIONS[kind]
-        whose, who = self._pairs[relation]
+        whose, who = self._relation_pairs[relation]
         if women is not None:
             fits = self._told.female[who] == women
             whose, who = whose[fits], who[fits]
         titles = list(map(self._told.titles.__getitem__, who.tolist()))
         people, starts, sizes = np.unique(whose, return_index=True, return_counts=True)
-        places, listed = people - int(self._rows[0]), self._manner.listed
+        places, listed = people - int(self._rows[0]), self._manner.join_values
         spans = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
         texts = [listed(titles[start:stop]) for start, stop in spans]
-        return self._write(kind, places, texts, self._shapes[places], sizes > 1)
+        return self._append_sentences(kind, places, texts, self._shapes[places], sizes > 1)
 
     @cached_property
-    def _pairs(self) -> dict[str, RowPairs]:
+    def _relation_pairs(self) -> dict[str, RowPairs]:
         told, rows = self._told, self._rows
         pairs: dict[str, RowPairs] = {"sibling": find_sibling_pairs(told, rows)}
         for relation, lists in (("child", told.children), ("friend", told.friends_of)):
-            pairs[relation] = np.repeat(rows, lists.starts[rows + 1] - lists.starts[rows]), lists.of(rows)
+            pairs[relation] = np.repeat(rows, lists.starts[rows + 1] - lists.starts[rows]), lists.get_many(rows)
         return pairs
 
-    def _write(
+    def _append_sentences(
         self,
         kind: str,
         places: Positions,
@@ -155,26 +155,26 @@ class _ArticleBlock:
         many: npt.NDArray[np.bool_] | None = None,
     ) -> Positions:
         phrasings = self._manner.phrasings[kind]
-        picks = self._picks(kind)[places]
-        ways = picks % phrasings.one
+        picks = self._draw_picks(kind)[places]
+        ways = picks % phrasings.single_count
         if many is not None:
-            ways = np.where(many, phrasings.one + picks % phrasings.many, ways)
+            ways = np.where(many, phrasings.single_count + picks % phrasings.several_count, ways)
         formats, subjects, said = phrasings.formats, self._subjects, self._said
         chosen = (ways * SHAPE_COUNT + shapes).tolist()
         for place, way, text in zip(places.tolist(), chosen, texts, strict=True):
             said[place].append(formats[way].format(subjects[place], text))
         return np.bincount(places, minlength=len(self._rows))
 
-    def _picks(self, kind: str) -> Positions:
+    def _draw_picks(self, kind: str) -> Positions:
         """A number for everybody that depends on the seed, the kind and the row, but not on the block."""
         stream = np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, SENTENCE_KINDS.index(kind))))
         stream.advance(int(self._rows[0]))
         return (stream.random_raw(len(self._rows)) >> np.uint64(32)).astype(np.int64)
 
-    def _namer(self, kind: str) -> Callable[[int], str]:
+    def _value_formatter(self, kind: str) -> Callable[[int], str]:
         """What a value of the kind is called."""
         if kind in ("birth", "death", "wedding"):
-            return _DATE_FORMATTERS[self._manner.days]
+            return _DATE_FORMATTERS[self._manner.date_style]
         told = self._told
         named: dict[str, Sequence[str]] = {
             "birthplace": told.places.towns,

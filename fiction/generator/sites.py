@@ -43,7 +43,7 @@ class WebLines:
     groups: Rows
     days: Rows
     """The page is of this day or later."""
-    then: bool = False
+    is_past: bool = False
     """Whether a page of the time says it."""
     why: str = ""
     """Why it is not true; empty for what is."""
@@ -68,31 +68,31 @@ class WebSiteGenerator:
         lately = universe.today - (np.arange(len(universe)) // _PEOPLE_PER_ALBUM * 97) % _RECENT_DAYS
         self._now = np.minimum(np.maximum(happened, lately), universe.today)
 
-    def sites(self) -> Iterator[WebSite]:
+    def generate_sites(self) -> Iterator[WebSite]:
         """Directories, notices in newspapers, family albums, circles of friends, fan pages and pages of namesakes."""
         universe = self._universe
-        yield self._directory("residents", "residence", "Residents of {}", universe.places.towns)
-        yield self._directory("trades", "job", "Register of trades: {}", universe.jobs)
-        yield self._directory("clubs", "hobby", "Fans of {}", universe.hobbies)
-        yield self._newspapers()
-        yield self._albums()
-        yield self._circles()
-        yield self._fan_pages()
-        yield self._namesakes()
+        yield self._build_directory("residents", "residence", "Residents of {}", universe.places.towns)
+        yield self._build_directory("trades", "job", "Register of trades: {}", universe.jobs)
+        yield self._build_directory("clubs", "hobby", "Fans of {}", universe.hobbies)
+        yield self._build_newspapers()
+        yield self._build_albums()
+        yield self._build_friend_circles()
+        yield self._build_fan_pages()
+        yield self._build_namesake_pages()
 
-    def _directory(self, name: str, fact: str, title: str, called: tuple[str, ...]) -> WebSite:
+    def _build_directory(self, name: str, fact: str, title: str, called: tuple[str, ...]) -> WebSite:
         """Everybody of whom the fact is told, by its value, and old editions with what was so then."""
-        chance = self._chance(_CHANGING_FACTS.index(fact))
-        people = self._known(fact)
-        now = self._true(fact, people, self._value(fact, people) * _YEAR_BASE)
-        someone = self._share(_STALE_SHARE, chance)
-        stale, days = self._once(someone[getattr(self._universe, fact)[someone] > NONE], chance)
+        chance = self._create_generator(_CHANGING_FACTS.index(fact))
+        people = self._people_with_fact(fact)
+        now = self._current_lines(fact, people, self._fact_values(fact, people) * _YEAR_BASE)
+        someone = self._draw_share(_STALE_SHARE, chance)
+        stale, days = self._draw_past_days(someone[getattr(self._universe, fact)[someone] > NONE], chance)
         years = _year_of_day(days) // _YEARS_PER_EDITION * _YEARS_PER_EDITION
         fits = _first_day_of_year(years) >= self._universe.birth[stale] + _ADULT_DAYS
         stale, years = stale[fits], years[fits]
-        stated = self._another(fact, stale, chance)
+        stated = self._draw_other_values(fact, stale, chance)
         old = WebLines(
-            fact, stale, stated, stated * _YEAR_BASE + years, _first_day_of_year(years), then=True, why=OUT_OF_DATE
+            fact, stale, stated, stated * _YEAR_BASE + years, _first_day_of_year(years), is_past=True, why=OUT_OF_DATE
         )
 
         def titled(group: int, _: int) -> str:
@@ -101,12 +101,12 @@ class WebSiteGenerator:
 
         return WebSite(name, (now, old), titled)
 
-    def _newspapers(self) -> WebSite:
+    def _build_newspapers(self) -> WebSite:
         """Births, weddings and deaths in the newspaper of the region if the web tells it, or else of any region."""
-        chance, lines, places = self._chance(3), [], self._universe.places
+        chance, lines, places = self._create_generator(3), [], self._universe.places
         for fact, place in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
-            people = self._known(fact)
-            values, town = self._value(fact, people), self._value(place, people)
+            people = self._people_with_fact(fact)
+            values, town = self._fact_values(fact, people), self._fact_values(place, people)
             town = np.where(town > NONE, town, random_below(chance, len(places.towns), len(people)))
             region, days = places.region[town].astype(np.int64), np.minimum(values + 3, self._universe.today)
             lines.append(WebLines(fact, people, values, region * _YEAR_BASE + _year_of_day(values), days))
@@ -116,56 +116,56 @@ class WebSiteGenerator:
 
         return WebSite("newspapers", tuple(lines), titled)
 
-    def _albums(self) -> WebSite:
+    def _build_albums(self) -> WebSite:
         """Birthplaces, parents and partners."""
         lines = []
         for fact in ("birthplace", "father", "mother", "spouse"):
-            people = self._known(fact)
+            people = self._people_with_fact(fact)
             if fact == "spouse":
                 # Of a couple one line tells both.
-                people = people[people < self._value(fact, people)]
-            lines.append(self._true(fact, people, people // _PEOPLE_PER_ALBUM))
+                people = people[people < self._fact_values(fact, people)]
+            lines.append(self._current_lines(fact, people, people // _PEOPLE_PER_ALBUM))
         names = self._universe.names
         return WebSite("albums", tuple(lines), lambda _, first: f"Family album: {names[first].rpartition(' ')[2]}")
 
-    def _circles(self) -> WebSite:
+    def _build_friend_circles(self) -> WebSite:
         """Who is friends with whom."""
         people, friends = self._web.friends.pairs.T.astype(np.int64)
         lines = WebLines("friend", people, friends, people // _PEOPLE_PER_ALBUM, self._now[people])
         names = self._universe.names
         return WebSite("friends", (lines,), lambda _, first: f"Circle of friends: {names[first]} and others")
 
-    def _fan_pages(self) -> WebSite:
+    def _build_fan_pages(self) -> WebSite:
         """All that the web tells of somebody, or on old pages what was so then."""
-        chance, universe = self._chance(4), self._universe
-        fans = self._share(_FAN_PAGE_SHARE, chance)
-        old, days = self._once(fans[chance.random(len(fans)) < _OLD_FAN_PAGE_SHARE], chance)
+        chance, universe = self._create_generator(4), self._universe
+        fans = self._draw_share(_FAN_PAGE_SHARE, chance)
+        old, days = self._draw_past_days(fans[chance.random(len(fans)) < _OLD_FAN_PAGE_SHARE], chance)
         new, lines = np.setdiff1d(fans, old), []
         for fact in ("birth", "birthplace", "father", "mother", "spouse", "wedding", *_CHANGING_FACTS, "death"):
-            known = new[self._value(fact, new) > NONE]
-            lines.append(self._true(fact, known, known))
-            then = self._value(fact, old) > NONE
+            known = new[self._fact_values(fact, new) > NONE]
+            lines.append(self._current_lines(fact, known, known))
+            then = self._fact_values(fact, old) > NONE
             if fact in ("spouse", "wedding"):
                 then &= universe.wedding[old] <= days
             elif fact in _CHANGING_FACTS:
                 changed = (chance.random(len(old)) < 0.5) & (getattr(universe, fact)[old] > NONE)
                 people = old[changed]
-                stated = self._another(fact, people, chance)
-                lines.append(WebLines(fact, people, stated, people, days[changed], then=True, why=OUT_OF_DATE))
+                stated = self._draw_other_values(fact, people, chance)
+                lines.append(WebLines(fact, people, stated, people, days[changed], is_past=True, why=OUT_OF_DATE))
                 then &= ~changed
             if fact != "death":
                 people = old[then]
-                lines.append(WebLines(fact, people, self._value(fact, people), people, days[then], then=True))
+                lines.append(WebLines(fact, people, self._fact_values(fact, people), people, days[then], is_past=True))
         titles = universe.titles
         return WebSite("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
 
-    def _namesakes(self) -> WebSite:
+    def _build_namesake_pages(self) -> WebSite:
         """People who lived long before everybody else and had the name of somebody whose name is unique."""
-        chance, universe = self._chance(5), self._universe
+        chance, universe = self._create_generator(5), self._universe
         people = np.array(
             [
                 row
-                for row in self._share(_NAMESAKE_SHARE, chance).tolist()
+                for row in self._draw_share(_NAMESAKE_SHARE, chance).tolist()
                 if universe.names[row] == universe.titles[row]
             ],
             np.int64,
@@ -178,7 +178,7 @@ class WebSiteGenerator:
         death = birth + 25 * _YEAR_DAYS + random_below(chance, 60 * _YEAR_DAYS, len(people))
         days = np.full(len(people), universe.today - _RECENT_DAYS, np.int64)
         stated = {"birth": birth, "death": death}
-        stated |= {fact: self._another(fact, people, chance) for fact in ("job", "residence")}
+        stated |= {fact: self._draw_other_values(fact, people, chance) for fact in ("job", "residence")}
         lines = [WebLines(fact, people, values, people, days, why=NAMESAKE) for fact, values in stated.items()]
         years = dict(
             zip(
@@ -194,24 +194,24 @@ class WebSiteGenerator:
 
         return WebSite("history", tuple(lines), titled)
 
-    def _chance(self, number: int) -> np.random.Generator:
+    def _create_generator(self, number: int) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, number))))
 
-    def _share(self, share: float, chance: np.random.Generator) -> Rows:
+    def _draw_share(self, share: float, chance: np.random.Generator) -> Rows:
         return np.flatnonzero(chance.random(len(self._universe)) < share)
 
-    def _known(self, fact: str) -> Rows:
+    def _people_with_fact(self, fact: str) -> Rows:
         return np.flatnonzero(getattr(self._web, fact) > NONE)
 
-    def _value(self, fact: str, people: Rows) -> Rows:
+    def _fact_values(self, fact: str, people: Rows) -> Rows:
         values: Rows = getattr(self._web, fact)[people].astype(np.int64)
         return values
 
-    def _true(self, fact: str, people: Rows, groups: Rows) -> WebLines:
+    def _current_lines(self, fact: str, people: Rows, groups: Rows) -> WebLines:
         """What the web tells, said now."""
-        return WebLines(fact, people, self._value(fact, people), groups, self._now[people])
+        return WebLines(fact, people, self._fact_values(fact, people), groups, self._now[people])
 
-    def _once(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
+    def _draw_past_days(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
         """Those who had been grown up for a while, each with a day of that time, before the oldest page of now."""
         universe = self._universe
         draws = chance.random(len(people))
@@ -221,7 +221,7 @@ class WebSiteGenerator:
         fits = (universe.birth[people] > NONE) & (start < end)
         return people[fits], (start + (draws * (end - start)).astype(np.int64))[fits]
 
-    def _another(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
+    def _draw_other_values(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
         """For everybody a value that is not theirs."""
         universe = self._universe
         named = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]

@@ -105,7 +105,9 @@ def _item_claim_lines(told: Universe, rows: IdArray) -> Iterator[bytes]:
         values = getattr(told, fact)[rows]
         yield _claim_lines(PROPERTY_IDS[fact], rows[values > NONE], values[values > NONE], kind)
     for relation, lists in (("child", told.children), ("friend", told.friends_of)):
-        yield _claim_lines(PROPERTY_IDS[relation], np.repeat(rows, lists.sizes()[rows]), lists.of(rows), "person")
+        yield _claim_lines(
+            PROPERTY_IDS[relation], np.repeat(rows, lists.list_sizes()[rows]), lists.get_many(rows), "person"
+        )
     yield _claim_lines(PROPERTY_IDS["sibling"], *find_sibling_pairs(told, rows), "person")
 
 

@@ -87,7 +87,7 @@ class PublishedArticle:
     file: Path
     line: int | None
 
-    def wrong(self, reason: str) -> MalformedFile:
+    def malformed_error(self, reason: str) -> MalformedFile:
         """The error that the article is not what it should be."""
         return MalformedFile(self.file, self.line, reason)
 
@@ -97,8 +97,10 @@ def read_articles(files: tuple[Path, ...]) -> Iterator[PublishedArticle]:
     for file in files:
         if file.suffix != ".txt":
             for record in iter_records(file):
-                facts = tuple(_parse_stated_fact(text, file, record.line) for text in record.texts("facts"))
-                yield PublishedArticle(record.text("title"), record.text("article"), facts, file, record.line)
+                facts = tuple(_parse_stated_fact(text, file, record.line) for text in record.require_texts("facts"))
+                yield PublishedArticle(
+                    record.require_text("title"), record.require_text("article"), facts, file, record.line
+                )
         elif not (
             file.stem.endswith(_FACTS_SUFFIX)
             and file.with_name(f"{file.stem.removesuffix(_FACTS_SUFFIX)}.txt") in files
@@ -151,13 +153,13 @@ def _names_by_words() -> dict[tuple[str, bool], str]:
     for name in FACT_NAMES:
         known[ATTRIBUTE_WORDS.get(name, name), False] = name
         if name in RELATIONS:
-            known[RELATIONS[name].many, True] = name
+            known[RELATIONS[name].plural, True] = name
     return known
 
 
 def derive_facts(values: ValueCodec, row: int, names: tuple[str, ...] = FACT_NAMES) -> Iterator[StatedFact]:
     """What the universe tells of a person that an article states, in its order; several people sorted by name."""
-    title = values.text("person", row)
+    title = values.format_value("person", row)
     for name in names:
         yield from (StatedFact(name, title, value) for value in _derive_values(values, name, row))
 
@@ -168,9 +170,9 @@ def _derive_values(values: ValueCodec, name: str, row: int) -> list[str]:
         return ["female" if universe.female[row] else "male"]
     if name in ATTRIBUTE_FACTS:
         number = int(getattr(universe, ATTRIBUTE_FACTS[name])[row])
-        return [values.text(FACT_VALUE_KINDS[ATTRIBUTE_FACTS[name]], number)] if number > NONE else []
+        return [values.format_value(FACT_VALUE_KINDS[ATTRIBUTE_FACTS[name]], number)] if number > NONE else []
     found = find_related(universe, get_relation(name), np.array([row], np.int32))
-    return values.texts("person", (int(each) for each in found))
+    return values.format_values("person", (int(each) for each in found))
 
 
 def format_article(title: str, facts: list[StatedFact]) -> str:
@@ -190,4 +192,4 @@ def _format_sentence(title: str, name: str, found: list[str]) -> str:
         return ""
     if len(found) == 1:
         return f"The {ATTRIBUTE_WORDS.get(name, name)} of {title} is {found[0]}."
-    return f"The {RELATIONS[name].many} of {title} are {', '.join(found)}."
+    return f"The {RELATIONS[name].plural} of {title} are {', '.join(found)}."

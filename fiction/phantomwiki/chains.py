@@ -18,17 +18,17 @@ class RelationChain:
     """`asked` is the attribute of a WHAT, the counted relation of a HOW_MANY; relations stand outermost first."""
 
     kind: str
-    asked: str | None
+    target: str | None
     relations: tuple[str, ...]
     start: Named | Having
 
-    def goals(self, values: ValueCodec) -> tuple[list[str], str]:
+    def build_goals(self, values: ValueCodec) -> tuple[list[str], str]:
         """The query, outermost goal first, and its answer variable."""
         place, goals = 2 if self.kind == WHO else 3, []
         if self.kind == WHAT:
-            goals.append((str(self.asked), "Y_2"))
+            goals.append((str(self.target), "Y_2"))
         elif self.kind == HOW_MANY:
-            goals.append((str(self.asked), "Y_1"))
+            goals.append((str(self.target), "Y_1"))
         for relation in self.relations:
             goals.append((relation, f"Y_{place}"))
             place += 2
@@ -36,7 +36,7 @@ class RelationChain:
         for number, (name, found) in enumerate(goals):
             whose = goals[number + 1][1] if number + 1 < len(goals) else f"Y_{place}"
             if number + 1 == len(goals) and isinstance(self.start, Named):
-                whose = quote_string(values.text("person", self.start.person))
+                whose = quote_string(values.format_value("person", self.start.person))
             written.append(f"{name}({whose}, {found})")
         if isinstance(self.start, Having):
             written.append(f"{FACT_ATTRIBUTES[self.start.fact]}(Y_{place}, {quote_string(self._value(values))})")
@@ -45,7 +45,7 @@ class RelationChain:
             return written, "Count_1"
         return written, "Y_2"
 
-    def template(self) -> list[str]:
+    def build_template(self) -> list[str]:
         """The words and numbered gaps of its template."""
         place = 3 if self.kind == WHO else 4
         tokens = {
@@ -62,20 +62,20 @@ class RelationChain:
             tokens += ["the person whose", f"<attribute_name>_{place}", "is", f"<attribute_value>_{place}"]
         return [*tokens, "have", "?"] if self.kind == HOW_MANY else [*tokens, "?"]
 
-    def text(self, values: ValueCodec) -> str:
+    def format_text(self, values: ValueCodec) -> str:
         """The question in words."""
-        path = "".join(f"the {RELATIONS[relation].words} of " for relation in self.relations)
+        path = "".join(f"the {RELATIONS[relation].singular} of " for relation in self.relations)
         if isinstance(self.start, Named):
-            whom = values.text("person", self.start.person)
+            whom = values.format_value("person", self.start.person)
         else:
             whom = f"the person whose {ATTRIBUTE_WORDS[FACT_ATTRIBUTES[self.start.fact]]} is {self._value(values)}"
         if self.kind == WHO:
             return f"Who is {path}{whom}?"
         if self.kind == WHAT:
-            return f"What is the {ATTRIBUTE_WORDS[str(self.asked)]} of {path}{whom}?"
-        return f"How many {RELATIONS[str(self.asked)].many} does {path}{whom} have?"
+            return f"What is the {ATTRIBUTE_WORDS[str(self.target)]} of {path}{whom}?"
+        return f"How many {RELATIONS[str(self.target)].plural} does {path}{whom} have?"
 
-    def type(self, depth: int = GRAMMAR_DEPTH) -> int:
+    def template_number(self, depth: int = GRAMMAR_DEPTH) -> int:
         """The number of its template among all those of a grammar of that depth."""
         last, deepest = self.depth - 1, depth - 1
         before = {WHO: 0, WHAT: deepest - 2, HOW_MANY: 2 * deepest - 5}[self.kind]
@@ -89,7 +89,7 @@ class RelationChain:
 
     def _value(self, values: ValueCodec) -> str:
         assert isinstance(self.start, Having)  # noqa: S101 - told by whoever asks for the value
-        return values.text(FACT_VALUE_KINDS[self.start.fact], self.start.value)
+        return values.format_value(FACT_VALUE_KINDS[self.start.fact], self.start.value)
 
 
 def to_chain(expression: Expression) -> RelationChain | None:

@@ -65,7 +65,7 @@ def generate_facts(values: ValueCodec) -> Iterator[str]:
     for name in ("gender", "dob", "job", "hobby"):
         for row in range(len(universe)):
             yield from (str(each) for each in derive_facts(values, row, (name,)))
-    yield from (format_fact("attribute", value) for value in values.attributes())
+    yield from (format_fact("attribute", value) for value in values.iter_attributes())
     for child, parents in enumerate(zip(universe.father.tolist(), universe.mother.tolist(), strict=True)):
         yield from (format_fact("parent", titles[child], titles[parent]) for parent in parents if parent > NONE)
     yield from (format_fact("married_", titles[one], titles[other]) for one, other in _childless_couples(universe))
@@ -143,19 +143,21 @@ def _to_published_chain(row: dict[str, Any], values: ValueCodec) -> RelationChai
 
 
 def _answer_texts(chain: RelationChain, values: ValueCodec) -> list[str]:
-    return values.answers(ExpressionEvaluator(values.universe).answer(parse_query(*chain.goals(values), values)))
+    return values.format_answers(
+        ExpressionEvaluator(values.universe).evaluate(parse_query(*chain.build_goals(values), values))
+    )
 
 
 def _encode_question(question: str, chain: RelationChain, values: ValueCodec, depth: int) -> dict[str, Any]:
-    goals, variable = chain.goals(values)
+    goals, variable = chain.build_goals(values)
     return PublishedQuestion(
         id=question,
-        text=chain.text(values),
+        text=chain.format_text(values),
         answers=tuple(_answer_texts(chain, values)),
         goals=tuple(goals),
         variable=variable,
-        template=tuple(chain.template()),
-        type=chain.type(depth),
+        template=tuple(chain.build_template()),
+        type=chain.template_number(depth),
         difficulty=compute_difficulty(parse_query(goals, variable, values)),
     ).to_record()
 

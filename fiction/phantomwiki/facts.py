@@ -52,7 +52,7 @@ def parse_facts(file: Path, text: str) -> InstanceFacts:
     if not found["type"]:
         raise MalformedFile(file, None, 'it declares nobody with a fact like type("Ann Lee", person)')
     return InstanceFacts(
-        _UniverseBuilder(file, found["type"]).universe(found), Counter(fact.args[0] for fact in found["attribute"])
+        _UniverseBuilder(file, found["type"]).build(found), Counter(fact.args[0] for fact in found["attribute"])
     )
 
 
@@ -89,15 +89,15 @@ class _UniverseBuilder:
                 raise MalformedFile(file, fact.line, f"{name!r} is a {kind}; only people are known")
             if name in self._rows:
                 raise MalformedFile(file, fact.line, f"two people are called {name!r}, who cannot be told apart")
-            self._rows[self._text(name, fact)] = len(self._rows)
+            self._rows[self._require_text(name, fact)] = len(self._rows)
 
-    def universe(self, found: Mapping[str, list[_PrologFact]]) -> Universe:
+    def build(self, found: Mapping[str, list[_PrologFact]]) -> Universe:
         """The universe of the facts, by name."""
-        female = self._female(found["gender"])
-        father, mother = self._parents(found["parent"], female)
-        jobs, job = self._values(found["job"], "job")
-        hobbies, hobby = self._values(found["hobby"], "hobby")
-        birth, nothing = self._births(found["dob"]), self._nothing()
+        female = self._parse_genders(found["gender"])
+        father, mother = self._parse_parents(found["parent"], female)
+        jobs, job = self._parse_values(found["job"], "job")
+        hobbies, hobby = self._parse_values(found["hobby"], "hobby")
+        birth, nothing = self._parse_births(found["dob"]), self._empty_column()
         names = tuple(self._rows)
         return Universe(
             names=names,
@@ -105,7 +105,7 @@ class _UniverseBuilder:
             female=female,
             father=father,
             mother=mother,
-            spouse=self._spouses(self._couples(father, mother, found["married_"])),
+            spouse=self._build_spouses(self._iter_couples(father, mother, found["married_"])),
             birth=birth,
             death=nothing,
             wedding=nothing,
@@ -113,62 +113,62 @@ class _UniverseBuilder:
             residence=nothing,
             job=job,
             hobby=hobby,
-            friends=self._friends(found["friend_"]),
+            friends=self._parse_friendships(found["friend_"]),
             places=Places(),
             jobs=jobs,
             hobbies=hobbies,
             today=int(birth.max()),
         )
 
-    def _nothing(self) -> IdArray:
+    def _empty_column(self) -> IdArray:
         return np.full(len(self._rows), NONE, np.int32)
 
-    def _text(self, text: str, fact: _PrologFact) -> str:
+    def _require_text(self, text: str, fact: _PrologFact) -> str:
         if not text.strip() or "\n" in text:
             raise MalformedFile(self._file, fact.line, "a name or value is blank or has a line break in it")
         return require_storable_text(text, self._file, fact.line)
 
-    def _row(self, name: str, fact: _PrologFact) -> int:
+    def _find_row(self, name: str, fact: _PrologFact) -> int:
         if name not in self._rows:
             raise MalformedFile(self._file, fact.line, f"{name!r} is nobody: no type({name!r}, person) is stated")
         return self._rows[name]
 
-    def _one_each(self, facts: list[_PrologFact], what: str) -> list[_PrologFact]:
+    def _require_one_each(self, facts: list[_PrologFact], what: str) -> list[_PrologFact]:
         """The facts in the order of the people, everybody having exactly one."""
         stated: dict[int, _PrologFact] = {}
         for fact in facts:
-            if stated.setdefault(self._row(fact.args[0], fact), fact) is not fact:
+            if stated.setdefault(self._find_row(fact.args[0], fact), fact) is not fact:
                 raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} has a second {what}")
         for name, row in self._rows.items():
             if row not in stated:
                 raise MalformedFile(self._file, None, f"no {what} of {name!r} is stated")
         return [stated[row] for row in range(len(stated))]
 
-    def _female(self, facts: list[_PrologFact]) -> npt.NDArray[np.bool_]:
+    def _parse_genders(self, facts: list[_PrologFact]) -> npt.NDArray[np.bool_]:
         for fact in facts:
             if fact.args[1] not in ("female", "male"):
                 raise MalformedFile(self._file, fact.line, f"the gender {fact.args[1]!r} is neither female nor male")
-        return np.array([fact.args[1] == "female" for fact in self._one_each(facts, "gender")], np.bool_)
+        return np.array([fact.args[1] == "female" for fact in self._require_one_each(facts, "gender")], np.bool_)
 
-    def _births(self, facts: list[_PrologFact]) -> IdArray:
-        return np.array([self._day(fact) for fact in self._one_each(facts, "date of birth")], np.int32)
+    def _parse_births(self, facts: list[_PrologFact]) -> IdArray:
+        return np.array([self._parse_day(fact) for fact in self._require_one_each(facts, "date of birth")], np.int32)
 
-    def _day(self, fact: _PrologFact) -> int:
+    def _parse_day(self, fact: _PrologFact) -> int:
         try:
             return parse_day(fact.args[1])
         except ValueError as wrong:
             raise MalformedFile(self._file, fact.line, str(wrong)) from wrong
 
-    def _values(self, facts: list[_PrologFact], what: str) -> tuple[tuple[str, ...], IdArray]:
-        values = [self._text(fact.args[1], fact) for fact in self._one_each(facts, what)]
+    def _parse_values(self, facts: list[_PrologFact], what: str) -> tuple[tuple[str, ...], IdArray]:
+        values = [self._require_text(fact.args[1], fact) for fact in self._require_one_each(facts, what)]
         listed = tuple(sorted(set(values)))
         numbers = {value: number for number, value in enumerate(listed)}
         return listed, np.array([numbers[value] for value in values], np.int32)
 
-    def _parents(self, facts: list[_PrologFact], female: npt.NDArray[np.bool_]) -> tuple[IdArray, IdArray]:
-        father, mother = self._nothing(), self._nothing()
+    def _parse_parents(self, facts: list[_PrologFact], female: npt.NDArray[np.bool_]) -> tuple[IdArray, IdArray]:
+        father, mother = self._empty_column(), self._empty_column()
         for fact in facts:
-            child, parent = (self._row(name, fact) for name in fact.args)
+            child, parent = (self._find_row(name, fact) for name in fact.args)
             side, word = (mother, "mother") if female[parent] else (father, "father")
             if child == parent or side[child] not in (NONE, parent):
                 who = repr(fact.args[0])
@@ -177,18 +177,18 @@ class _UniverseBuilder:
             side[child] = parent
         return father, mother
 
-    def _couples(
+    def _iter_couples(
         self, father: IdArray, mother: IdArray, married: list[_PrologFact]
     ) -> Iterator[tuple[int, int, int | None]]:
         """The rows of partners, each couple as often as something tells of it, and the line that does."""
         for child in np.flatnonzero((father >= 0) & (mother >= 0)):
             yield int(father[child]), int(mother[child]), None
         for fact in married:
-            one, other = (self._row(name, fact) for name in fact.args)
+            one, other = (self._find_row(name, fact) for name in fact.args)
             yield one, other, fact.line
 
-    def _spouses(self, couples: Iterable[tuple[int, int, int | None]]) -> IdArray:
-        spouse = self._nothing()
+    def _build_spouses(self, couples: Iterable[tuple[int, int, int | None]]) -> IdArray:
+        spouse = self._empty_column()
         for left, right, line in couples:
             for one, other in ((left, right), (right, left)):
                 if one == other or spouse[one] not in (NONE, other):
@@ -198,10 +198,10 @@ class _UniverseBuilder:
                 spouse[one] = other
         return spouse
 
-    def _friends(self, facts: list[_PrologFact]) -> Friendships:
+    def _parse_friendships(self, facts: list[_PrologFact]) -> Friendships:
         pairs = set()
         for fact in facts:
-            one, other = sorted(self._row(name, fact) for name in fact.args)
+            one, other = sorted(self._find_row(name, fact) for name in fact.args)
             if one == other:
                 raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} is said to be their own friend")
             pairs.add((one, other))

@@ -151,7 +151,7 @@ class QuestionRowBuilder:
         universe = values.universe
         self._gold = GoldBuilder(universe, assign_text_and_graph(universe), NameFormatter(universe, plain=True))
 
-    def row(self, question: PublishedQuestion) -> dict[str, Any]:
+    def build_row(self, question: PublishedQuestion) -> dict[str, Any]:
         """The row, with the published answers, difficulty, query and number of the template; how the answers are found
         is ours. UnknownGoal when the query cannot be read.
         """
@@ -159,20 +159,20 @@ class QuestionRowBuilder:
         chain = to_chain(expression)
         kind = chain.kind if chain else "", " ".join(question.template)
         return {
-            **self._gold.of(0, expression, question.text, kind).to_row(),
+            **self._gold.build(0, expression, question.text, kind).to_row(),
             "id": question.id,
-            "answers": [{"text": text, "entity": self._entity(expression, text)} for text in question.answers],
+            "answers": [{"text": text, "entity": self._find_entity(expression, text)} for text in question.answers],
             "difficulty": question.difficulty,
             "type": question.type,
-            "prolog": question.prolog(),
+            "prolog": question.encode_query(),
         }
 
-    def _entity(self, expression: Expression, text: str) -> str | None:
+    def _find_entity(self, expression: Expression, text: str) -> str | None:
         items = ItemCatalog(self._values.universe)
         kind = _classify_answer(expression)
         item_of = {"person": items.person, "job": items.job, "hobby": items.hobby}.get(kind)
         try:
-            return item_of(self._values.number(kind, text)) if item_of else None
+            return item_of(self._values.parse_value(kind, text)) if item_of else None
         except ValueError:
             # A wrong answer may name nobody; whether it is right is verified, not imported.
             return None
@@ -202,7 +202,7 @@ def import_instance(
         graph = Path(made) / "graph.nt"
         with graph.open("wb") as stream:
             stream.writelines(generate_triples(instance.facts.universe))
-        return build_world(worlds, name, instance.sources(graph, told), replace=replace)
+        return build_world(worlds, name, instance.build_contents(graph, told), replace=replace)
 
 
 class _InstanceReader:
@@ -211,50 +211,50 @@ class _InstanceReader:
     def __init__(self, layout: InstanceLayout) -> None:
         self.facts = _read_facts(layout)
         self._values = ValueCodec(self.facts.universe)
-        self._articles = list(self._checked(read_articles(layout.articles)))
-        self._rows = [json.dumps(row, ensure_ascii=False) for row in self._questions(layout)]
+        self._articles = list(self._check_articles(read_articles(layout.articles)))
+        self._rows = [json.dumps(row, ensure_ascii=False) for row in self._read_questions(layout)]
         self._relations = _read_relations(layout)
 
-    def sources(self, graph: Path, told: Mapping[str, str | None]) -> WorldContents:
+    def build_contents(self, graph: Path, told: Mapping[str, str | None]) -> WorldContents:
         """What the world is built from."""
         universe = self.facts.universe
         about = {**told, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
         files = {
             UNIVERSE_FILE: universe.save,
             QUESTIONS_FILE: self._write_questions,
-            STATED_FACTS_FILE: self._stated().save,
+            STATED_FACTS_FILE: self._collect_stated_facts().save,
         }
-        return WorldContents((self._article(each) for each in self._articles), graph, about, files)
+        return WorldContents((self._build_article(each) for each in self._articles), graph, about, files)
 
-    def _checked(self, articles: Iterator[PublishedArticle]) -> Iterator[PublishedArticle]:
+    def _check_articles(self, articles: Iterator[PublishedArticle]) -> Iterator[PublishedArticle]:
         seen: set[str] = set()
         for article in articles:
             try:
-                self._values.number("person", article.title)
+                self._values.parse_value("person", article.title)
             except ValueError as wrong:
-                raise article.wrong(f"the article is about nobody: {wrong}") from wrong
+                raise article.malformed_error(f"the article is about nobody: {wrong}") from wrong
             if article.title in seen:
-                raise article.wrong(f"there are two articles about {article.title!r}")
+                raise article.malformed_error(f"there are two articles about {article.title!r}")
             seen.add(article.title)
             yield article
 
-    def _article(self, article: PublishedArticle) -> Article:
-        row = self._values.number("person", article.title)
+    def _build_article(self, article: PublishedArticle) -> Article:
+        row = self._values.parse_value("person", article.title)
         sentences, sections = parse_sentences(article.text)
         return Article(article.title, sentences, ItemCatalog(self.facts.universe).person(row), sections)
 
-    def _questions(self, layout: InstanceLayout) -> Iterator[dict[str, Any]]:
+    def _read_questions(self, layout: InstanceLayout) -> Iterator[dict[str, Any]]:
         rows = QuestionRowBuilder(self._values)
         for record, question in read_questions(layout.questions):
             try:
-                yield rows.row(question)
+                yield rows.build_row(question)
             except UnknownPrologGoal as wrong:
-                raise record.wrong(f"of the question {question.id}, {wrong}") from wrong
+                raise record.malformed_error(f"of the question {question.id}, {wrong}") from wrong
 
     def _write_questions(self, file: Path) -> None:
         file.write_text("".join(f"{row}\n" for row in self._rows), encoding="utf-8")
 
-    def _stated(self) -> StatedFacts:
+    def _collect_stated_facts(self) -> StatedFacts:
         facts = {article.title: list(article.facts) for article in self._articles}
         return StatedFacts(facts, dict(sorted(self.facts.attributes.items())), self._relations)
 
@@ -264,7 +264,7 @@ def _read_facts(layout: InstanceLayout) -> InstanceFacts:
     if file.suffix != ".parquet":
         return parse_facts(file, read_text_file(file))
     return parse_facts(
-        file, "\n".join(record.text("content") for each in layout.facts for record in iter_records(each))
+        file, "\n".join(record.require_text("content") for each in layout.facts for record in iter_records(each))
     )
 
 

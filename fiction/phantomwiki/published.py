@@ -26,7 +26,7 @@ def parse_query(goals: Sequence[str], answer: str, values: ValueCodec) -> Expres
         raise UnknownPrologGoal("there is no goal")
     for goal in reversed(goals):
         try:
-            reader.read(parse_goal(goal))
+            reader.read_goal(parse_goal(goal))
         except (PrologSyntaxError, ValueError) as wrong:
             raise UnknownPrologGoal(f"the goal {goal} cannot be read: {wrong}") from wrong
     if reader.expression is None or reader.bound != answer:
@@ -42,39 +42,39 @@ class _GoalReader:
         self.bound: str | None = None
         self._values = values
 
-    def read(self, goal: PrologTerm) -> None:
+    def read_goal(self, goal: PrologTerm) -> None:
         """Take one more goal round what was read."""
         match goal:
             case PrologTerm(
                 "aggregate_all",
                 (PrologTerm("count", ()), PrologTerm("distinct", (PrologTerm() as counted,)), PrologVariable(count)),
             ):
-                of, _ = self._related(counted)
+                of, _ = self._read_relation(counted)
                 self.expression, self.bound = Count(of, each=True), count
             case PrologTerm(name, (_, _)) if name in RELATIONS:
-                self.expression, self.bound = self._related(goal)
+                self.expression, self.bound = self._read_relation(goal)
             case PrologTerm(name, (PrologVariable(who), str(text))) if (
                 name in ATTRIBUTE_FACTS and self.expression is None
             ):
                 fact = ATTRIBUTE_FACTS[name]
-                number = self._values.number(FACT_VALUE_KINDS[fact], text)
+                number = self._values.parse_value(FACT_VALUE_KINDS[fact], text)
                 self.expression, self.bound = Having(fact, number), who
             case PrologTerm(name, (whose, PrologVariable(value))) if name in ATTRIBUTE_FACTS:
-                self.expression, self.bound = Fact(ATTRIBUTE_FACTS[name], self._whose(whose)), value
+                self.expression, self.bound = Fact(ATTRIBUTE_FACTS[name], self._resolve_subject(whose)), value
             case _:
                 raise ValueError("it is neither a relation, an attribute nor a count of a relation")
 
-    def _related(self, goal: PrologTerm) -> tuple[Related, str]:
+    def _read_relation(self, goal: PrologTerm) -> tuple[Related, str]:
         match goal:
             case PrologTerm(name, (whose, PrologVariable(who))) if name in RELATIONS:
-                return Related(name, self._whose(whose)), who
+                return Related(name, self._resolve_subject(whose)), who
         raise ValueError("a relation leads from somebody to a variable")
 
-    def _whose(self, whose: PrologValue) -> People:
+    def _resolve_subject(self, whose: PrologValue) -> People:
         if isinstance(whose, str):
             if self.expression is not None:
                 raise ValueError("what the goals behind it find is not used")
-            return Named(self._values.number("person", whose))
+            return Named(self._values.parse_value("person", whose))
         if not isinstance(whose, PrologVariable) or whose.name != self.bound:
             raise ValueError("nothing behind it tells of whom it speaks")
         if not isinstance(self.expression, (Having, Related)):
@@ -98,7 +98,7 @@ class PublishedQuestion:
     type: int
     difficulty: int
 
-    def prolog(self) -> dict[str, Any]:
+    def encode_query(self) -> dict[str, Any]:
         """The query as a record has it."""
         return {"query": list(self.goals), "answer": self.variable}
 
@@ -109,7 +109,7 @@ class PublishedQuestion:
             "question": self.text,
             "solution_traces": "[]",
             "answer": list(self.answers),
-            "prolog": self.prolog(),
+            "prolog": self.encode_query(),
             "template": list(self.template),
             "type": self.type,
             "difficulty": self.difficulty,
@@ -124,7 +124,7 @@ def read_questions(files: Sequence[Path]) -> Iterator[tuple[SourceRecord, Publis
         for record in iter_records(file):
             question = _parse_question(record)
             if question.id in known:
-                raise record.wrong(f"there are two questions with the id {question.id}")
+                raise record.malformed_error(f"there are two questions with the id {question.id}")
             known.add(question.id)
             yield record, question
 
@@ -132,16 +132,18 @@ def read_questions(files: Sequence[Path]) -> Iterator[tuple[SourceRecord, Publis
 def _parse_question(record: SourceRecord) -> PublishedQuestion:
     prolog = record.fields.get("prolog")
     if not isinstance(prolog, dict):
-        raise record.wrong("the field 'prolog' is no object with a 'query' and an 'answer'")
+        raise record.malformed_error("the field 'prolog' is no object with a 'query' and an 'answer'")
     query = SourceRecord(record.file, record.line, prolog)
     template = record.fields.get("template")
     return PublishedQuestion(
-        id=record.text("id"),
-        text=record.text("question"),
-        answers=tuple(record.texts("answer")),
-        goals=tuple(query.texts("query")),
-        variable=query.text("answer"),
-        template=(record.text("template"),) if isinstance(template, str) else tuple(record.texts("template")),
-        type=record.number("type"),
-        difficulty=record.number("difficulty"),
+        id=record.require_text("id"),
+        text=record.require_text("question"),
+        answers=tuple(record.require_texts("answer")),
+        goals=tuple(query.require_texts("query")),
+        variable=query.require_text("answer"),
+        template=(record.require_text("template"),)
+        if isinstance(template, str)
+        else tuple(record.require_texts("template")),
+        type=record.require_number("type"),
+        difficulty=record.require_number("difficulty"),
     )

@@ -55,36 +55,36 @@ class ValueCodec:
         self._names = NameFormatter(universe, plain=True)
 
     @cached_property
-    def _numbers(self) -> dict[str, dict[str, int]]:
+    def _numbers_by_text(self) -> dict[str, dict[str, int]]:
         universe = self.universe
         listed = {"person": universe.titles, "job": universe.jobs, "hobby": universe.hobbies}
         return {kind: {text: number for number, text in enumerate(texts)} for kind, texts in listed.items()}
 
-    def number(self, kind: str, text: str) -> int:
+    def parse_value(self, kind: str, text: str) -> int:
         """The number of a person, job or hobby, or the ordinal of a day; ValueError where there is none."""
         if kind == "day":
             return parse_day(text)
-        found = self._numbers[kind].get(text)
+        found = self._numbers_by_text[kind].get(text)
         if found is None:
             raise ValueError(f"there is no {kind} {text!r}")
         return found
 
-    def text(self, kind: str, number: int) -> str:
+    def format_value(self, kind: str, number: int) -> str:
         """How an instance writes it."""
-        return self._names.answer(kind, number)
+        return self._names.answer_text(kind, number)
 
-    def answers(self, answer: ExpressionAnswer) -> list[str]:
+    def format_answers(self, answer: ExpressionAnswer) -> list[str]:
         """The answers as an instance lists them: each once, sorted as texts."""
-        return self.texts(answer.kind, answer.values)
+        return self.format_values(answer.kind, answer.values)
 
-    def texts(self, kind: str, numbers: Iterable[int]) -> list[str]:
+    def format_values(self, kind: str, numbers: Iterable[int]) -> list[str]:
         """How an instance writes several, sorted as texts."""
-        return sorted(self.text(kind, int(number)) for number in numbers)
+        return sorted(self.format_value(kind, int(number)) for number in numbers)
 
-    def attributes(self) -> Iterator[str]:
+    def iter_attributes(self) -> Iterator[str]:
         """The job and the hobby of everybody, which an instance states once more without saying whose they are."""
         for kind, numbers in (("job", self.universe.job), ("hobby", self.universe.hobby)):
-            yield from (self.text(kind, number) for number in numbers.tolist() if number > NONE)
+            yield from (self.format_value(kind, number) for number in numbers.tolist() if number > NONE)
 
 
 _SEPARATOR_PATTERN = re.compile(r"[\s,\[]*")
@@ -98,26 +98,26 @@ class SourceRecord:
     line: int
     fields: dict[str, Any]
 
-    def wrong(self, reason: str) -> MalformedFile:
+    def malformed_error(self, reason: str) -> MalformedFile:
         """The error that the object is not what it should be."""
         return MalformedFile(self.file, self.line, reason)
 
-    def text(self, name: str) -> str:
+    def require_text(self, name: str) -> str:
         """A text that it must have."""
         return require_text_field(self.fields, name, self.file, self.line)
 
-    def number(self, name: str) -> int:
+    def require_number(self, name: str) -> int:
         """A whole number that it must have."""
         value = self.fields.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.wrong(f"the field {name!r} is no whole number")
+            raise self.malformed_error(f"the field {name!r} is no whole number")
         return value
 
-    def texts(self, name: str) -> list[str]:
+    def require_texts(self, name: str) -> list[str]:
         """A list of texts that it must have."""
         value = self.fields.get(name)
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self.wrong(f"the field {name!r} is no list of texts")
+            raise self.malformed_error(f"the field {name!r} is no list of texts")
         return [require_storable_text(each, self.file, self.line) for each in value]
 
 

@@ -22,7 +22,7 @@ class QuestionTemplate:
     kind: str
     text: str
     draw: DrawFunction
-    answered: bool = True
+    has_answer: bool = True
     """Whether its questions have an answer; else all of them have none."""
 
 
@@ -74,8 +74,8 @@ def person_with_facts(one: str, other: str) -> str:
 
 def _fact_draw(fact: str, links: int, place: str = "") -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression | None:
-        reached = walk.chain(walk.named(), links)
-        if reached is None or walk.fact(fact, reached[1]) < 0:
+        reached = walk.extend_chain(walk.start_at_person(), links)
+        if reached is None or walk.fact_value(fact, reached[1]) < 0:
             return None
         asked = Fact(fact, reached[0])
         return Place(place, asked) if place else asked
@@ -85,32 +85,32 @@ def _fact_draw(fact: str, links: int, place: str = "") -> DrawFunction:
 
 def _values_draw(one: str, other: str) -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression:
-        person = walk.person()
-        return Both(Having(one, walk.fact(one, person)), Having(other, walk.fact(other, person)))
+        person = walk.random_person()
+        return Both(Having(one, walk.fact_value(one, person)), Having(other, walk.fact_value(other, person)))
 
     return draw
 
 
 def _draw_two_relations(walk: RandomWalk) -> Expression | None:
     """Who is a relation of one and of another, and neither would be enough."""
-    person = walk.person()
+    person = walk.random_person()
     sides: list[Related] = []
     for _ in range(2):
         # Whoever is a relative of the person has the person for one, mostly.
-        taken = walk.step(person)
+        taken = walk.random_step(person)
         side = _find_relation_back(walk, taken[1], person) if taken else None
         if side is None or any(other.of == side.of for other in sides):
             return None
         sides.append(side)
     both = Both(*sides)
-    found = len(walk.people(both))
-    return both if all(len(walk.people(side)) > found for side in sides) else None
+    found = len(walk.evaluate_people(both))
+    return both if all(len(walk.evaluate_people(side)) > found for side in sides) else None
 
 
 def _find_relation_back(walk: RandomWalk, start: int, person: int) -> Related | None:
     """A relation of the start that the person is."""
-    for name in walk.shuffled(tuple(RELATIONS)):
+    for name in walk.shuffle(tuple(RELATIONS)):
         side = Related(name, Named(start))
-        if person in walk.people(side):
+        if person in walk.evaluate_people(side):
             return side
     return None

@@ -78,7 +78,7 @@ def _encode_node(node: ReasoningNode, things: ThingCatalog, numbers: dict[Reason
         return part if isinstance(part, str) else f"[{numbers[part]}]"
 
     written: dict[str, Any] = {"number": numbers[node], "question": "".join(map(told, node.question))}
-    written |= things.bounded(node.kind, node.values)
+    written |= things.encode_bounded_answers(node.kind, node.values)
     if node.children:
         return written | {"children": [_encode_node(child, things, numbers) for child in node.children]}
     written |= {"operator": node.operator, "arguments": [told(part) for part in node.arguments]}
@@ -120,26 +120,26 @@ def _is_reference(text: str) -> bool:
 
 def build_subquestions(reasoning: ReasoningBuilder, root: ReasoningNode) -> list[dict[str, Any]]:
     """One sub-question an operation; what the question names needs none."""
-    asked = [leaf for leaf in root.leaves() if leaf.retrieves or leaf.operator != SEARCH]
+    asked = [leaf for leaf in root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
     places = {leaf: f"#{place}" for place, leaf in enumerate(asked, 1)}
 
     def told(part: str | ReasoningNode) -> str:
         if isinstance(part, str):
             return part
         *_, last = part.leaves()
-        return places.get(last) or reasoning.things.said(last.kind, int(last.values[0]))
+        return places.get(last) or reasoning.things.sentence_text(last.kind, int(last.values[0]))
 
     return [_encode_subquestion(leaf, reasoning) | {"question": "".join(map(told, leaf.question))} for leaf in asked]
 
 
 def _encode_subquestion(leaf: ReasoningNode, reasoning: ReasoningBuilder) -> dict[str, Any]:
     things = reasoning.things
-    found = list(islice(dict.fromkeys(reasoning.facts(leaf)), MAX_ANSWERS_SHOWN + 1))
+    found = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
     facts = [wording.fact_sentence(triple, things) for triple in found[:MAX_ANSWERS_SHOWN]]
-    written: dict[str, Any] = {"question": "", **things.bounded(leaf.kind, leaf.values), "facts": facts}
+    written: dict[str, Any] = {"question": "", **things.encode_bounded_answers(leaf.kind, leaf.values), "facts": facts}
     if len(found) > MAX_ANSWERS_SHOWN:
         written["more_facts"] = True
-    return written | {"retrieval": leaf.retrieves}
+    return written | {"retrieval": leaf.needs_retrieval}
 
 
 _UNKNOWN_NAMES = {"day": "date", "job": "occupation"}
@@ -156,11 +156,11 @@ def build_triples(expression: Expression, reasoning: ReasoningBuilder, root: Rea
     completed: list[dict[str, Any]] = []
     left_off = False
     for leaf in root.leaves():
-        found = list(islice(dict.fromkeys(reasoning.facts(leaf)), MAX_ANSWERS_SHOWN + 1))
+        found = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
         left_off |= len(found) > MAX_ANSWERS_SHOWN
         completed += [encode_completed_triple(triple, things) for triple in found[:MAX_ANSWERS_SHOWN]]
     distinct = list({tuple(one.values()): one for one in completed}.values())
-    told: dict[str, Any] = {"decomposition": TripleDecomposition(things).of(expression), "completed": distinct}
+    told: dict[str, Any] = {"decomposition": TripleDecomposition(things).decompose(expression), "completed": distinct}
     return told | {"left_off": True} if left_off else told
 
 
@@ -168,12 +168,12 @@ def encode_completed_triple(triple: FactTriple, things: ThingCatalog) -> dict[st
     """A fact as a hop of a question's decomposition is written."""
     pid = PROPERTY_IDS[triple.relation]
     return {
-        "subject": things.answer(*triple.subject),
-        "subject_id": things.entity(*triple.subject),
+        "subject": things.answer_text(*triple.subject),
+        "subject_id": things.entity_id(*triple.subject),
         "relation": PROPERTY_LABELS[pid][0],
         "pid": pid,
-        "object": things.answer(*triple.object),
-        "object_id": things.entity(*triple.object),
+        "object": things.answer_text(*triple.object),
+        "object_id": things.entity_id(*triple.object),
     }
 
 
@@ -185,105 +185,107 @@ class TripleDecomposition:
         self._found: list[list[str]] = []
         self._wanted = 0
 
-    def of(self, expression: Expression) -> list[list[str]]:
+    def decompose(self, expression: Expression) -> list[list[str]]:
         """The triples in the order in which they are to be completed."""
-        self._ask(expression)
+        self._write_question(expression)
         return self._found
 
-    def _new(self, kind: str) -> str:
+    def _new_unknown(self, kind: str) -> str:
         self._wanted += 1
         return f"{_UNKNOWN_NAMES.get(kind, kind)}#{self._wanted}"
 
     @singledispatchmethod
-    def _ask(self, expression: Expression) -> str:
+    def _write_question(self, expression: Expression) -> str:
         """Write the triples of what is asked, and give the name of what is to be found last."""
-        return self._person(expression, "")
+        return self._write_people(expression, "")
 
-    @_ask.register
+    @_write_question.register
     def _(self, fact: Fact) -> str:
-        return self._fact(fact.fact, self._person(fact.of, ""))
+        return self._write_fact(fact.fact, self._write_people(fact.of, ""))
 
-    @_ask.register
+    @_write_question.register
     def _(self, place: Place) -> str:
-        return self._place(place.kind, self._ask(place.of))
+        return self._write_place(place.kind, self._write_question(place.of))
 
-    @_ask.register
+    @_write_question.register
     def _(self, count: Count) -> str:
-        return self._person(count.of, "")
+        return self._write_people(count.of, "")
 
-    @_ask.register
+    @_write_question.register
     def _(self, compare: Compare) -> str:
-        return [self._fact(compare.fact, self._person(side, "")) for side in (compare.left, compare.right)][-1]
+        return [self._write_fact(compare.fact, self._write_people(side, "")) for side in (compare.left, compare.right)][
+            -1
+        ]
 
-    @_ask.register
+    @_write_question.register
     def _(self, same: Same) -> str:
-        ends = [self._fact(same.fact, self._person(side, "")) for side in (same.left, same.right)]
-        return [self._place("country", end) for end in ends][-1] if same.country else ends[-1]
+        ends = [self._write_fact(same.fact, self._write_people(side, "")) for side in (same.left, same.right)]
+        return [self._write_place("country", end) for end in ends][-1] if same.country else ends[-1]
 
-    @_ask.register
+    @_write_question.register
     def _(self, judge: Judge) -> str:
         if judge.strategy == "passport":
-            return self._ask(Same(judge.left, judge.right, "residence", country=True))
+            return self._write_question(Same(judge.left, judge.right, "residence", country=True))
         lived = ("birth", "death")
         last = ""
         for side, facts in ((judge.left, lived), (judge.right, lived if judge.strategy == "met" else ("wedding",))):
-            person = self._person(side, "")
-            last = [self._fact(fact, person) for fact in facts][-1]
+            person = self._write_people(side, "")
+            last = [self._write_fact(fact, person) for fact in facts][-1]
         return last
 
     @singledispatchmethod
-    def _person(self, people: Expression, wanted: str) -> str:
+    def _write_people(self, people: Expression, wanted: str) -> str:
         """Write the triples of people, called `wanted` or something new, and give their name."""
         raise TypeError(f"{type(people).__name__} is nobody who could be {wanted or 'found'}")
 
-    @_person.register
+    @_write_people.register
     def _(self, named: Named, wanted: str) -> str:  # noqa: ARG002 - who is named needs no other name
         return self._things.universe.titles[named.person]
 
-    @_person.register
+    @_write_people.register
     def _(self, having: Having, wanted: str) -> str:
-        person = wanted or self._new("person")
-        value = self._things.said(FACT_VALUE_KINDS[having.fact], having.value)
+        person = wanted or self._new_unknown("person")
+        value = self._things.sentence_text(FACT_VALUE_KINDS[having.fact], having.value)
         self._found.append([person, FACT_LABELS[having.fact], value])
         return person
 
-    @_person.register
+    @_write_people.register
     def _(self, expression: Related, wanted: str) -> str:
-        head = self._person(expression.of, "")
+        head = self._write_people(expression.of, "")
         steps = split_relation(get_relation(expression.relation))
         for place, step in enumerate(steps, 1):
-            found = wanted if wanted and place == len(steps) else self._new("person")
-            self._found.append([head, step.words, found])
+            found = wanted if wanted and place == len(steps) else self._new_unknown("person")
+            self._found.append([head, step.singular, found])
             head = found
         return head
 
-    @_person.register
+    @_write_people.register
     def _(self, only: Only, wanted: str) -> str:
-        person = self._person(only.of, wanted)
-        value = self._things.said(FACT_VALUE_KINDS[only.fact], only.value)
+        person = self._write_people(only.of, wanted)
+        value = self._things.sentence_text(FACT_VALUE_KINDS[only.fact], only.value)
         self._found.append([person, FACT_LABELS[only.fact], value if only.test == "is" else f"{only.test} {value}"])
         return person
 
-    @_person.register
+    @_write_people.register
     def _(self, both: Both, wanted: str) -> str:
         # One name on both sides: who is found must fit both.
-        person = wanted or self._new("person")
+        person = wanted or self._new_unknown("person")
         for side in (both.left, both.right):
-            self._person(side, person)
+            self._write_people(side, person)
         return person
 
-    @_person.register
+    @_write_people.register
     def _(self, most: Most, wanted: str) -> str:
-        person = self._person(most.of, wanted)
-        self._found.append([person, FACT_LABELS[most.fact], self._new("day")])
+        person = self._write_people(most.of, wanted)
+        self._found.append([person, FACT_LABELS[most.fact], self._new_unknown("day")])
         return person
 
-    def _fact(self, fact: str, person: str) -> str:
-        value = self._new(FACT_VALUE_KINDS[fact])
+    def _write_fact(self, fact: str, person: str) -> str:
+        value = self._new_unknown(FACT_VALUE_KINDS[fact])
         self._found.append([person, FACT_LABELS[fact], value])
         return value
 
-    def _place(self, kind: str, town: str) -> str:
-        place = self._new(kind)
+    def _write_place(self, kind: str, town: str) -> str:
+        place = self._new_unknown(kind)
         self._found.append([town, kind, place])
         return place

@@ -53,19 +53,19 @@ class ExpressionEvaluator:
         self._universe = universe
         self.stages: list[tuple[str, IdArray]] = []
         """(kind, values) in the order of evaluation, values of withheld facts as WITHHELD."""
-        self.found: dict[Expression, tuple[str, IdArray]] = {}
+        self.results: dict[Expression, tuple[str, IdArray]] = {}
         """(kind, values) of every operation that was evaluated on the way."""
 
-    def answer(self, expression: Expression) -> ExpressionAnswer:
+    def evaluate(self, expression: Expression) -> ExpressionAnswer:
         """The answers; no values where there are none, also for a truth that cannot be told for want of a fact."""
-        self.stages, self.found = [], {}
-        kind, values = self._of(expression)
+        self.stages, self.results = [], {}
+        kind, values = self._evaluate_recorded(expression)
         return ExpressionAnswer(kind, tuple(int(value) for value in values if kind == "number" or value >= 0))
 
-    def _of(self, expression: Expression) -> tuple[str, IdArray]:
+    def _evaluate_recorded(self, expression: Expression) -> tuple[str, IdArray]:
         found = self._evaluate(expression)
         self.stages.append(found)
-        self.found[expression] = found
+        self.results[expression] = found
         return found
 
     @singledispatchmethod
@@ -78,16 +78,16 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, having: Having) -> tuple[str, IdArray]:
-        return "person", self._universe.people_with(having.fact, having.value)
+        return "person", self._universe.find_people_with(having.fact, having.value)
 
     @_evaluate.register
     def _(self, expression: Related) -> tuple[str, IdArray]:
-        return "person", self._reached(get_relation(expression.relation), self._people(expression.of))
+        return "person", self._find_related(get_relation(expression.relation), self._evaluate_people(expression.of))
 
     @_evaluate.register
     def _(self, only: Only) -> tuple[str, IdArray]:
-        people = self._people(only.of)
-        values = self._facts(only.fact, people)
+        people = self._evaluate_people(only.of)
+        values = self._fact_values(only.fact, people)
         if only.test == "is":
             return "person", people[values == only.value]
         fits = values < only.value if only.test == "before" else values > only.value
@@ -95,13 +95,13 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, both: Both) -> tuple[str, IdArray]:
-        left, right = self._people(both.left), self._people(both.right)
+        left, right = self._evaluate_people(both.left), self._evaluate_people(both.right)
         return "person", np.intersect1d(left, right, assume_unique=True)
 
     @_evaluate.register
     def _(self, most: Most) -> tuple[str, IdArray]:
-        people = self._people(most.of)
-        values = self._facts(most.fact, people)
+        people = self._evaluate_people(most.of)
+        values = self._fact_values(most.fact, people)
         people, known = people[values >= 0], values[values >= 0]
         if not len(known):
             return "person", people
@@ -109,12 +109,12 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, fact: Fact) -> tuple[str, IdArray]:
-        values = self._facts(fact.fact, self._people(fact.of))
+        values = self._fact_values(fact.fact, self._evaluate_people(fact.of))
         return FACT_VALUE_KINDS[fact.fact], sort_unique(values[values >= 0])
 
     @_evaluate.register
     def _(self, place: Place) -> tuple[str, IdArray]:
-        _, towns = self._of(place.of)
+        _, towns = self._evaluate_recorded(place.of)
         places = self._universe.places
         found = places.region[towns]
         if place.kind == "country":
@@ -124,19 +124,19 @@ class ExpressionEvaluator:
     @_evaluate.register
     def _(self, count: Count) -> tuple[str, IdArray]:
         if not count.each:
-            return "number", np.array([len(self._people(count.of))], np.int32)
+            return "number", np.array([len(self._evaluate_people(count.of))], np.int32)
         if not isinstance(count.of, Related):
             raise TypeError("only relations are counted for each person")
         counted = get_relation(count.of.relation)
-        whose = self._people(count.of.of)
+        whose = self._evaluate_people(count.of.of)
         return "number", sort_unique(
-            np.array([len(self._reached(counted, whose[i : i + 1])) for i in range(len(whose))], np.int32)
+            np.array([len(self._find_related(counted, whose[i : i + 1])) for i in range(len(whose))], np.int32)
         )
 
     @_evaluate.register
     def _(self, compare: Compare) -> tuple[str, IdArray]:
-        sides = [self._one(each) for each in (compare.left, compare.right)]
-        days = [self._facts(compare.fact, side) for side in sides]
+        sides = [self._evaluate_single_person(each) for each in (compare.left, compare.right)]
+        days = [self._fact_values(compare.fact, side) for side in sides]
         if any(len(day) != 1 or day[0] < 0 for day in days) or days[0][0] == days[1][0]:
             return "person", sides[0][:0]
         left_wins = (days[0][0] < days[1][0]) == compare.first
@@ -144,7 +144,7 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, same: Same) -> tuple[str, IdArray]:
-        values = [self._facts(same.fact, self._one(each)) for each in (same.left, same.right)]
+        values = [self._fact_values(same.fact, self._evaluate_single_person(each)) for each in (same.left, same.right)]
         if any(len(value) != 1 or value[0] < 0 for value in values):
             return _truth_value()
         if same.country:
@@ -154,13 +154,13 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, judge: Judge) -> tuple[str, IdArray]:
-        left, right = self._one(judge.left), self._one(judge.right)
+        left, right = self._evaluate_single_person(judge.left), self._evaluate_single_person(judge.right)
         if len(left) != 1 or len(right) != 1:
             return _truth_value()
         told = _STRATEGY_FUNCTIONS[judge.strategy](self, left, right)
         return _truth_value() if told is None else _truth_value(told)
 
-    def _reached(self, asked: KinshipRelation, people: IdArray) -> IdArray:
+    def _find_related(self, asked: KinshipRelation, people: IdArray) -> IdArray:
         """Who is that relation of any of the people."""
         reached = trace_frontiers(self._universe, asked, people)
         if SIDE in asked.steps:
@@ -170,15 +170,15 @@ class ExpressionEvaluator:
         self.stages += [("person", found) for found in reached]
         return reached[-1]
 
-    def _people(self, expression: Expression) -> IdArray:
-        return self._of(expression)[1]
+    def _evaluate_people(self, expression: Expression) -> IdArray:
+        return self._evaluate_recorded(expression)[1]
 
-    def _one(self, expression: Expression) -> IdArray:
+    def _evaluate_single_person(self, expression: Expression) -> IdArray:
         """The one person that a comparison is about; nobody when there are several."""
-        found = self._people(expression)
+        found = self._evaluate_people(expression)
         return found if len(found) == 1 else found[:0]
 
-    def _facts(self, fact: str, people: IdArray) -> IdArray:
+    def _fact_values(self, fact: str, people: IdArray) -> IdArray:
         values: IdArray = getattr(self._universe, fact)[people]
         # What is withheld is kept, so that a source that lacks a fact never looks like one that has it.
         self.stages.append((FACT_VALUE_KINDS[fact], values))
@@ -186,8 +186,8 @@ class ExpressionEvaluator:
 
     def met(self, left: IdArray, right: IdArray) -> bool | None:
         """Whether both lived on some day; None when a date is withheld."""
-        births = [int(self._facts("birth", each)[0]) for each in (left, right)]
-        deaths = [int(self._facts("death", each)[0]) for each in (left, right)]
+        births = [int(self._fact_values("birth", each)[0]) for each in (left, right)]
+        deaths = [int(self._fact_values("death", each)[0]) for each in (left, right)]
         if WITHHELD in (*births, *deaths):
             return None
         ends = [self._universe.today if death == NONE else death for death in deaths]
@@ -195,15 +195,15 @@ class ExpressionEvaluator:
 
     def saw_wedding(self, left: IdArray, right: IdArray) -> bool | None:
         """Whether the left one lived on the right one's wedding day; None without a wedding."""
-        day = int(self._facts("wedding", right)[0])
-        birth, death = int(self._facts("birth", left)[0]), int(self._facts("death", left)[0])
+        day = int(self._fact_values("wedding", right)[0])
+        birth, death = int(self._fact_values("birth", left)[0]), int(self._fact_values("death", left)[0])
         if day < 0 or WITHHELD in (birth, death):
             return None
         return birth <= day and (death == NONE or day <= death)
 
     def passport(self, left: IdArray, right: IdArray) -> bool | None:
         """Whether their towns lie in different countries; None when a town is withheld."""
-        towns = [self._facts("residence", each) for each in (left, right)]
+        towns = [self._fact_values("residence", each) for each in (left, right)]
         if any(town[0] < 0 for town in towns):
             return None
         places = self._universe.places

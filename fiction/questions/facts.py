@@ -65,7 +65,7 @@ def _iter_single_value(universe: Universe, told: str, person: int) -> Iterator[t
 
 
 def _iter_children(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
-    for child in universe.children.of_one(person).tolist():
+    for child in universe.children.get_one(person).tolist():
         yield "child", child
 
 
@@ -76,7 +76,7 @@ def _iter_siblings(universe: Universe, person: int) -> Iterator[tuple[str, int]]
 
 
 def _iter_friends(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
-    for friend in universe.friends_of.of_one(person).tolist():
+    for friend in universe.friends_of.get_one(person).tolist():
         yield "friend", friend
 
 

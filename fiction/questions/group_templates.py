@@ -83,10 +83,10 @@ def count_templates() -> Iterator[QuestionTemplate]:
 
 def _filter_draw(fact: str, links: int) -> DrawFunction:
     def draw(walk: RandomWalk) -> Only | None:
-        group = walk.group(links)
+        group = walk.draw_group(links)
         if group is None:
             return None
-        value = walk.fact(fact, walk.one_of(walk.people(group).tolist()))
+        value = walk.fact_value(fact, walk.choose(walk.evaluate_people(group).tolist()))
         return _require_proper_subset(walk, Only(group, fact, "is", value))
 
     return draw
@@ -94,12 +94,12 @@ def _filter_draw(fact: str, links: int) -> DrawFunction:
 
 def _comparative_draw(fact: str, test: str, links: int) -> DrawFunction:
     def draw(walk: RandomWalk) -> Only | None:
-        group = walk.group(links)
-        days = [walk.fact(fact, person) for person in walk.people(group).tolist()] if group else []
+        group = walk.draw_group(links)
+        days = [walk.fact_value(fact, person) for person in walk.evaluate_people(group).tolist()] if group else []
         known = [day for day in days if day >= 0]
         if group is None or not known:
             return None
-        year = date.fromordinal(walk.one_of(known)).year
+        year = date.fromordinal(walk.choose(known)).year
         day = date(year + 1, 1, 1) if test == "before" else date(year - 1, 12, 31)
         return _require_proper_subset(walk, Only(group, fact, test, day.toordinal()))
 
@@ -108,12 +108,12 @@ def _comparative_draw(fact: str, test: str, links: int) -> DrawFunction:
 
 def _require_proper_subset(walk: RandomWalk, only: Only) -> Only | None:
     """The filter if it leaves some out."""
-    return only if len(walk.people(only)) < len(walk.people(only.of)) else None
+    return only if len(walk.evaluate_people(only)) < len(walk.evaluate_people(only.of)) else None
 
 
 def _superlative_draw(fact: str, *, first: bool) -> DrawFunction:
     def draw(walk: RandomWalk) -> Most | None:
-        group = walk.group(0)
+        group = walk.draw_group(0)
         return _find_extreme(walk, group, fact, first=first) if group else None
 
     return draw
@@ -121,7 +121,7 @@ def _superlative_draw(fact: str, *, first: bool) -> DrawFunction:
 
 def _value_superlative_draw(*, first: bool) -> DrawFunction:
     def draw(walk: RandomWalk) -> Most | None:
-        begun = walk.having(("job", "hobby"))
+        begun = walk.start_at_value(("job", "hobby"))
         return _find_extreme(walk, begun[0], "birth", first=first) if begun else None
 
     return draw
@@ -129,7 +129,7 @@ def _value_superlative_draw(*, first: bool) -> DrawFunction:
 
 def _extreme_fact_draw(fact: str, *, first: bool) -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression | None:
-        group = walk.group(0)
+        group = walk.draw_group(0)
         most = _find_extreme(walk, group, "birth", first=first) if group else None
         return Fact(fact, most) if most else None
 
@@ -138,20 +138,20 @@ def _extreme_fact_draw(fact: str, *, first: bool) -> DrawFunction:
 
 def _find_extreme(walk: RandomWalk, people: People, fact: str, *, first: bool) -> Most | None:
     """Who is the first or last, if that is to be found out: there are others with another day."""
-    days = {walk.fact(fact, person) for person in walk.people(people).tolist()}
+    days = {walk.fact_value(fact, person) for person in walk.evaluate_people(people).tolist()}
     return Most(people, fact, first) if sum(day >= 0 for day in days) > 1 else None
 
 
 def _count_draw(fact: str) -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression | None:
-        group = walk.group(1)
+        group = walk.draw_group(1)
         if group is None:
             return None
-        fits = walk.turn % _EMPTY_COUNT_INTERVAL > 0
-        found = walk.people(group).tolist()
-        value = walk.fact(fact, walk.one_of(found) if fits else walk.person())
+        fits = walk.turn_number % _EMPTY_COUNT_INTERVAL > 0
+        found = walk.evaluate_people(group).tolist()
+        value = walk.fact_value(fact, walk.choose(found) if fits else walk.random_person())
         count = Count(Only(group, fact, "is", value))
-        return count if fits or not len(walk.people(count.of)) else None
+        return count if fits or not len(walk.evaluate_people(count.of)) else None
 
     return draw
 
@@ -166,7 +166,7 @@ def _count_of_draw(draw: DrawFunction) -> DrawFunction:
 
 def _count_values_draw(one: str, other: str) -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression:
-        person = walk.person()
-        return Count(Both(Having(one, walk.fact(one, person)), Having(other, walk.fact(other, person))))
+        person = walk.random_person()
+        return Count(Both(Having(one, walk.fact_value(one, person)), Having(other, walk.fact_value(other, person))))
 
     return draw

@@ -15,17 +15,17 @@ class NameFormatter:
         self._universe = universe
         self._plain = plain
 
-    def person(self, row: int) -> str:
+    def person_title(self, row: int) -> str:
         """The title of the person's article: the name, or what tells namesakes apart."""
         return self._universe.titles[row]
 
-    def value(self, kind: str, number: int) -> str:
+    def question_text(self, kind: str, number: int) -> str:
         """A value as a question writes it: 5 March 1931."""
         if kind == "day" and not self._plain:
             return format_english_date(number)
-        return self.answer(kind, number)
+        return self.answer_text(kind, number)
 
-    def answer(self, kind: str, number: int) -> str:
+    def answer_text(self, kind: str, number: int) -> str:
         """A value as an answer gives it: an ISO date, digits, yes or no, else the name."""
         places = self._universe.places
         match kind:

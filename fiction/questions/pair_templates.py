@@ -69,7 +69,7 @@ def implicit_templates() -> Iterator[QuestionTemplate]:
 def _order_draw(fact: str, links: int, *, first: bool) -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression | None:
         def near(left: int, right: int) -> bool:
-            days = walk.fact(fact, left), walk.fact(fact, right)
+            days = walk.fact_value(fact, left), walk.fact_value(fact, right)
             return min(days) >= 0 and 0 < abs(days[0] - days[1]) < _MAX_DAYS_APART
 
         pair = _draw_pair(walk, (links, links), near)
@@ -85,7 +85,9 @@ def _same_draw(fact: str, links: int, *, country: bool) -> DrawFunction:
         pair = _draw_pair(
             walk,
             (0, links),
-            lambda left, right: walk.true(Same(Named(left), Named(right), fact, country)) == _is_yes_wanted(walk),
+            lambda left, right: (
+                walk.evaluate_truth(Same(Named(left), Named(right), fact, country)) == _is_yes_wanted(walk)
+            ),
         )
         return Same(*pair, fact, country) if pair else None
 
@@ -93,7 +95,7 @@ def _same_draw(fact: str, links: int, *, country: bool) -> DrawFunction:
 
 
 def _is_yes_wanted(walk: RandomWalk) -> bool:
-    return walk.turn % 2 == 0
+    return walk.turn_number % 2 == 0
 
 
 def _draw_same_pair(walk: RandomWalk, fact: str, links: int) -> Expression | None:
@@ -102,7 +104,7 @@ def _draw_same_pair(walk: RandomWalk, fact: str, links: int) -> Expression | Non
     if side is None:
         return None
     people, person = side
-    other = walk.one_of(walk.universe.people_with(fact, walk.fact(fact, person)).tolist())
+    other = walk.choose(walk.universe.find_people_with(fact, walk.fact_value(fact, person)).tolist())
     return Same(Named(other), people, fact) if other != person else None
 
 
@@ -111,7 +113,9 @@ def _judge_draw(strategy: str, links: int) -> DrawFunction:
         def fits(left: int, right: int) -> bool:
             sides = Named(left), Named(right)
             sound = _STRATEGY_CONDITIONS.get(strategy)
-            return (sound is None or sound(walk, *sides)) and walk.true(Judge(strategy, *sides)) == _is_yes_wanted(walk)
+            return (sound is None or sound(walk, *sides)) and walk.evaluate_truth(
+                Judge(strategy, *sides)
+            ) == _is_yes_wanted(walk)
 
         pair = _draw_pair(walk, (links, 0), fits)
         return Judge(strategy, *pair) if pair else None
@@ -122,11 +126,13 @@ def _judge_draw(strategy: str, links: int) -> DrawFunction:
 def _is_possible_guest(walk: RandomWalk, left: Named, right: Named) -> bool:
     """Whether the left one was born before the wedding and is not of the couple."""
     couple = right.person, walk.universe.spouse[right.person]
-    return left.person not in couple and walk.fact("birth", left.person) < walk.fact("wedding", right.person)
+    return left.person not in couple and walk.fact_value("birth", left.person) < walk.fact_value(
+        "wedding", right.person
+    )
 
 
 def _are_contemporaries(walk: RandomWalk, left: Named, right: Named) -> bool:
-    return walk.true(Judge("met", left, right)) is True
+    return walk.evaluate_truth(Judge("met", left, right)) is True
 
 
 _STRATEGY_CONDITIONS = {"wedding": _is_possible_guest, "passport": _are_contemporaries}
@@ -145,10 +151,10 @@ def _draw_pair(
 
 
 def _draw_side(walk: RandomWalk, links: int) -> tuple[People, int] | None:
-    start, person = walk.named()
+    start, person = walk.start_at_person()
     if not links:
         return start, person
-    for name in walk.shuffled(_SINGLE_RELATIONS):
-        if taken := walk.relative(name, person):
+    for name in walk.shuffle(_SINGLE_RELATIONS):
+        if taken := walk.random_relative(name, person):
             return Related(name, start), taken[1]
     return None

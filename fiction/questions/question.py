@@ -47,23 +47,25 @@ class SourceNeeds:
     def __init__(self, universe: Universe, told: FactSources) -> None:
         self._everything = ExpressionEvaluator(universe)
         self._told = {
-            chosen: ExpressionEvaluator(universe.told_by(told, sum(SOURCES[source] for source in chosen)))
+            chosen: ExpressionEvaluator(universe.restrict_to_sources(told, sum(SOURCES[source] for source in chosen)))
             for chosen in _SOURCE_SETS
         }
 
-    def of(self, expression: Expression) -> list[list[str]]:
+    def find_sufficient_sets(self, expression: Expression) -> list[list[str]]:
         """Every set of sources that derives the answers and of which no part does."""
-        answer = self._everything.answer(expression)
+        answer = self._everything.evaluate(expression)
         found: list[set[str]] = []
         for chosen, evaluation in self._told.items():
             smaller = any(needed <= set(chosen) for needed in found)
-            if not smaller and self._derives(evaluation, expression, answer):
+            if not smaller and self._derives_answer(evaluation, expression, answer):
                 found.append(set(chosen))
         needed = found or [set(SOURCES)]
         return [[source for source in SOURCES if source in chosen] for chosen in needed]
 
-    def _derives(self, evaluation: ExpressionEvaluator, expression: Expression, answer: ExpressionAnswer) -> bool:
-        if evaluation.answer(expression) != answer:
+    def _derives_answer(
+        self, evaluation: ExpressionEvaluator, expression: Expression, answer: ExpressionAnswer
+    ) -> bool:
+        if evaluation.evaluate(expression) != answer:
             return False
         return bool(answer.values and _is_monotonic(expression)) or _has_same_stages(evaluation, self._everything)
 
@@ -135,19 +137,19 @@ class GoldBuilder:
         self._reasoning = ReasoningBuilder(self._things)
         self._needs = SourceNeeds(universe, told)
 
-    def of(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
+    def build(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
         """The question of that number; `kind` and template."""
-        root = self._reasoning.root(expression, text)
+        root = self._reasoning.build_tree(expression, text)
         return GeneratedQuestion(
             id=f"q-{number:06d}",
             text=text,
             kind=kind[0],
             template=kind[1],
-            answers=list(self._things.answers(root.kind, root.values)),
+            answers=list(self._things.encode_answers(root.kind, root.values)),
             difficulty=compute_difficulty(expression),
             hops=count_hops(expression),
             structure=classify_structure(expression),
-            needs=self._needs.of(expression),
+            needs=self._needs.find_sufficient_sets(expression),
             expression=expression,
             sparql=build_sparql(expression, self._universe),
             tree=build_atomic_tree(root, self._things),

@@ -35,22 +35,22 @@ class QuestionFilter:
     """Is in the question, whatever the case, or is its id."""
     kind: str = ""
     needs: str = ""
-    lowest: int | None = None
+    min_difficulty: int | None = None
     """The least difficulty; a question of unknown difficulty is as difficult as you like."""
-    highest: int | None = None
+    max_difficulty: int | None = None
 
-    def fits(self, head: QuestionSummary) -> bool:
+    def matches(self, head: QuestionSummary) -> bool:
         """Whether the question is like that."""
         text = self.text.strip().casefold()
         return (
             (not text or text in head.text.casefold() or text == head.id.casefold())
             and self.kind in ("", head.kind)
             and self.needs in ("", head.needs)
-            and (head.difficulty is None or self._between(head.difficulty))
+            and (head.difficulty is None or self._matches_difficulty(head.difficulty))
         )
 
-    def _between(self, difficulty: int) -> bool:
-        low, high = self.lowest, self.highest
+    def _matches_difficulty(self, difficulty: int) -> bool:
+        low, high = self.min_difficulty, self.max_difficulty
         return (low is None or low <= difficulty) and (high is None or difficulty <= high)
 
 
@@ -74,26 +74,26 @@ class QuestionFile:
         with open_bytes(file) as stream:
             for line, raw in enumerate(stream, 1):
                 if raw.strip():
-                    found.append(_build_summary(self._row(raw, line), line, start))
+                    found.append(_build_summary(self._parse_row(raw, line), line, start))
                 start += len(raw)
         self.heads = tuple(found)
         self._by_id = {head.id: head for head in reversed(found)}
 
-    def like(self, wanted: QuestionFilter) -> list[QuestionSummary]:
+    def select(self, wanted: QuestionFilter) -> list[QuestionSummary]:
         """The heads of the questions that are like that, in their order."""
-        return [head for head in self.heads if wanted.fits(head)]
+        return [head for head in self.heads if wanted.matches(head)]
 
-    def head(self, question: str) -> QuestionSummary | None:
+    def find(self, question: str) -> QuestionSummary | None:
         """The head of the question of that id, if there is one."""
         return self._by_id.get(question)
 
-    def row(self, head: QuestionSummary) -> dict[str, Any]:
+    def load_row(self, head: QuestionSummary) -> dict[str, Any]:
         """All that the file says of a question."""
         with open_bytes(self._file) as stream:
             stream.seek(head.start)
-            return self._row(stream.readline(), head.line)
+            return self._parse_row(stream.readline(), head.line)
 
-    def _row(self, raw: bytes, line: int) -> dict[str, Any]:
+    def _parse_row(self, raw: bytes, line: int) -> dict[str, Any]:
         row = parse_json(raw.decode("utf-8", errors="replace"), self._file, line)
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):
             raise MalformedFile(self._file, line, "it is no JSON object with a 'text'")

@@ -66,17 +66,17 @@ class ReasoningNode:
     """Of a SEARCH for whoever has it."""
 
     @property
-    def heads(self) -> tuple["ReasoningNode", ...]:
+    def inputs(self) -> tuple["ReasoningNode", ...]:
         """The nodes whose answers it takes."""
         return tuple(part for part in self.arguments if isinstance(part, ReasoningNode))
 
     @property
-    def inverse(self) -> bool:
+    def is_inverse(self) -> bool:
         """Whether it goes from a value to the people who have it."""
-        return self.operator == RELATE and self.relation in FACT_VALUE_KINDS and self.heads[0].kind != "person"
+        return self.operator == RELATE and self.relation in FACT_VALUE_KINDS and self.inputs[0].kind != "person"
 
     @property
-    def retrieves(self) -> bool:
+    def needs_retrieval(self) -> bool:
         """Whether it needs a source; naming a thing of the question and reasoning about what is known do not."""
         return self.operator in (RELATE, FILTER) or (self.operator == SEARCH and self.relation != "")
 
@@ -96,23 +96,23 @@ class ReasoningBuilder:
         self._universe = things.universe
         self._evaluation = ExpressionEvaluator(things.universe)
 
-    def root(self, expression: Expression, question: str = "") -> ReasoningNode:
+    def build_tree(self, expression: Expression, question: str = "") -> ReasoningNode:
         """The whole reasoning under the question's own text."""
-        answer = self._evaluation.answer(expression)
-        nodes = self._nodes(expression)
+        answer = self._evaluation.evaluate(expression)
+        nodes = self._build_nodes(expression)
         values = np.array(answer.values, np.int32)
         return ReasoningNode(COMPOSITE, (question,), (), answer.kind, values, children=nodes)
 
-    def facts(self, leaf: ReasoningNode) -> Iterator[FactTriple]:
+    def supporting_facts(self, leaf: ReasoningNode) -> Iterator[FactTriple]:
         """Every fact that the operation rests on; none for one that retrieves nothing."""
         universe = self._universe
         if leaf.operator == FILTER or (leaf.operator == SEARCH and leaf.relation):
             return iter_fact_triples(universe, leaf.relation, leaf.values)
         if leaf.operator != RELATE:
             return iter(())
-        if leaf.inverse:
+        if leaf.is_inverse:
             return iter_fact_triples(universe, leaf.relation, leaf.values)
-        head = leaf.heads[0].values
+        head = leaf.inputs[0].values
         if leaf.relation in FACT_VALUE_KINDS:
             return iter_fact_triples(universe, leaf.relation, head)
         if leaf.relation in ("region", "country"):
@@ -120,21 +120,21 @@ class ReasoningBuilder:
         return iter_relation_triples(universe, leaf.relation, head)
 
     @singledispatchmethod
-    def _nodes(self, expression: Expression) -> tuple[ReasoningNode, ...]:
+    def _build_nodes(self, expression: Expression) -> tuple[ReasoningNode, ...]:
         """What is asked for an expression, in order; the last node's answer is the expression's."""
         raise TypeError(f"{type(expression).__name__} is no expression")
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, named: Named) -> tuple[ReasoningNode, ...]:
         title = self._universe.titles[named.person]
         name, _, descriptor = title.partition(" (")
         told = (name, descriptor.rstrip(")")) if descriptor else (title,)
         return (ReasoningNode(SEARCH, (f"Who is {title}?",), told, "person", np.array([named.person], np.int32)),)
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, having: Having) -> tuple[ReasoningNode, ...]:
-        kind, people = FACT_VALUE_KINDS[having.fact], self._found(having)
-        text = self.things.said(kind, having.value)
+        kind, people = FACT_VALUE_KINDS[having.fact], self._evaluate_people(having)
+        text = self.things.sentence_text(kind, having.value)
         if kind == "day":
             told = wording.condition_phrase(having.fact, "is", text)
             return (
@@ -153,43 +153,47 @@ class ReasoningBuilder:
             having.fact,
         )
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, expression: Related) -> tuple[ReasoningNode, ...]:
-        before = self._nodes(expression.of)
+        before = self._build_nodes(expression.of)
         asked = get_relation(expression.relation)
         steps = []
         head = before[-1]
         for one in split_relation(asked):
             values = find_related(self._universe, one, head.values)
-            question = _split_placeholder(f"Who is the {one.words} of {{}}?", head)
-            head = ReasoningNode(RELATE, question, (head, one.words), "person", values, one.name)
+            question = _split_placeholder(f"Who is the {one.singular} of {{}}?", head)
+            head = ReasoningNode(RELATE, question, (head, one.singular), "person", values, one.name)
             steps.append(head)
         if len(steps) == 1:
             return *before, head
-        question = _split_placeholder(f"Who is the {asked.words} of {{}}?", before[-1])
+        question = _split_placeholder(f"Who is the {asked.singular} of {{}}?", before[-1])
         return *before, ReasoningNode(COMPOSITE, question, (), "person", head.values, children=tuple(steps))
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, only: Only) -> tuple[ReasoningNode, ...]:
-        before = self._nodes(only.of)
-        told = wording.condition_phrase(only.fact, only.test, self.things.said(FACT_VALUE_KINDS[only.fact], only.value))
+        before = self._build_nodes(only.of)
+        told = wording.condition_phrase(
+            only.fact, only.test, self.things.sentence_text(FACT_VALUE_KINDS[only.fact], only.value)
+        )
         question = _split_placeholder(f"Who of {{}} {told}?", before[-1])
-        return *before, ReasoningNode(FILTER, question, (before[-1], told), "person", self._found(only), only.fact)
+        return *before, ReasoningNode(
+            FILTER, question, (before[-1], told), "person", self._evaluate_people(only), only.fact
+        )
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, both: Both) -> tuple[ReasoningNode, ...]:
-        left, right = self._side(both.left), self._side(both.right)
+        left, right = self._side_node(both.left), self._side_node(both.right)
         question = ("Who is among both ", left, " and ", right, "?")
         return (
             left,
             right,
-            ReasoningNode(DIRECT_REASONING, question, (left, right), "person", self._found(both), "both"),
+            ReasoningNode(DIRECT_REASONING, question, (left, right), "person", self._evaluate_people(both), "both"),
         )
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, most: Most) -> tuple[ReasoningNode, ...]:
-        before = self._nodes(most.of)
-        days = self._fact(most.fact, before[-1])
+        before = self._build_nodes(most.of)
+        days = self._fact_node(most.fact, before[-1])
         question = (
             "Given ",
             days,
@@ -200,88 +204,90 @@ class ReasoningBuilder:
         return (
             *before,
             days,
-            ReasoningNode(DIRECT_REASONING, question, (before[-1], days), "person", self._found(most), how),
+            ReasoningNode(DIRECT_REASONING, question, (before[-1], days), "person", self._evaluate_people(most), how),
         )
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, fact: Fact) -> tuple[ReasoningNode, ...]:
-        before = self._nodes(fact.of)
-        return *before, self._fact(fact.fact, before[-1])
+        before = self._build_nodes(fact.of)
+        return *before, self._fact_node(fact.fact, before[-1])
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, place: Place) -> tuple[ReasoningNode, ...]:
-        before = self._nodes(place.of)
-        return *before, self._place(place.kind, before[-1])
+        before = self._build_nodes(place.of)
+        return *before, self._place_node(place.kind, before[-1])
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, count: Count) -> tuple[ReasoningNode, ...]:
-        before = self._nodes(count.of)
+        before = self._build_nodes(count.of)
         if not count.each:
             question = _split_placeholder("How many are {}?", before[-1])
             return *before, ReasoningNode(
-                DIRECT_REASONING, question, (before[-1],), "number", self._found(count), "count"
+                DIRECT_REASONING, question, (before[-1],), "number", self._evaluate_people(count), "count"
             )
-        whose = before[-1].children[0].heads[0] if before[-1].children else before[-1].heads[0]
+        whose = before[-1].children[0].inputs[0] if before[-1].children else before[-1].inputs[0]
         question = ("How many of ", before[-1], " belong to each of ", whose, "?")
         last = ReasoningNode(
-            DIRECT_REASONING, question, (whose, before[-1]), "number", self._found(count), "count each"
+            DIRECT_REASONING, question, (whose, before[-1]), "number", self._evaluate_people(count), "count each"
         )
         return *before, last
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, compare: Compare) -> tuple[ReasoningNode, ...]:
-        sides = [self._side(each) for each in (compare.left, compare.right)]
-        left, right = [self._fact(compare.fact, side) for side in sides]
+        sides = [self._side_node(each) for each in (compare.left, compare.right)]
+        left, right = [self._fact_node(compare.fact, side) for side in sides]
         how = wording.superlative_phrase(compare.fact, compare.first)
         question = ("Given ", left, " and ", right, f", who {how}, ", sides[0], " or ", sides[1], "?")
         order = (sides[0], left, sides[1], right)
         told = "earlier" if compare.first else "later"
-        last = ReasoningNode(DIRECT_REASONING, question, order, "person", self._found(compare), told)
+        last = ReasoningNode(DIRECT_REASONING, question, order, "person", self._evaluate_people(compare), told)
         return sides[0], left, sides[1], right, last
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, same: Same) -> tuple[ReasoningNode, ...]:
-        found, ends = self._alike((same.left, same.right), same.fact, country=same.country)
+        found, ends = self._same_fact_nodes((same.left, same.right), same.fact, country=same.country)
         question = ("Are ", ends[0], " and ", ends[1], " the same?")
-        return *found, ReasoningNode(DIRECT_REASONING, question, tuple(ends), "truth", self._found(same), "same")
+        return *found, ReasoningNode(
+            DIRECT_REASONING, question, tuple(ends), "truth", self._evaluate_people(same), "same"
+        )
 
-    @_nodes.register
+    @_build_nodes.register
     def _(self, judge: Judge) -> tuple[ReasoningNode, ...]:
-        truth = self._found(judge)
+        truth = self._evaluate_people(judge)
         if judge.strategy == "passport":
-            found, ends = self._alike((judge.left, judge.right), "residence", country=True)
+            found, ends = self._same_fact_nodes((judge.left, judge.right), "residence", country=True)
             question = ("Are ", ends[0], " and ", ends[1], " different countries?")
             return *found, ReasoningNode(DIRECT_REASONING, question, tuple(ends), "truth", truth, "different")
-        left, right = self._side(judge.left), self._side(judge.right)
-        lived = [self._fact(fact, left) for fact in ("birth", "death")]
+        left, right = self._side_node(judge.left), self._side_node(judge.right)
+        lived = [self._fact_node(fact, left) for fact in ("birth", "death")]
         if judge.strategy == "met":
-            others = [self._fact(fact, right) for fact in ("birth", "death")]
+            others = [self._fact_node(fact, right) for fact in ("birth", "death")]
             question = wording.overlap_question(*lived, *others)
             last = ReasoningNode(DIRECT_REASONING, question, (*lived, *others), "truth", truth, "overlap")
             return left, *lived, right, *others, last
-        wedding = self._fact("wedding", right)
+        wedding = self._fact_node("wedding", right)
         question = wording.wedding_question(*lived, wedding)
         last = ReasoningNode(DIRECT_REASONING, question, (*lived, wedding), "truth", truth, "within")
         return right, wedding, left, *lived, last
 
-    def _found(self, expression: Expression) -> IdArray:
-        return self._evaluation.found[expression][1]
+    def _evaluate_people(self, expression: Expression) -> IdArray:
+        return self._evaluation.results[expression][1]
 
-    def _side(self, people: People) -> ReasoningNode:
+    def _side_node(self, people: People) -> ReasoningNode:
         """One node for a side of a comparison: what is more than one operation becomes a question of its own."""
-        nodes = self._nodes(people)
+        nodes = self._build_nodes(people)
         if len(nodes) == 1:
             return nodes[0]
         question = (f"Who is {noun_phrase(people, self.things.names)}?",)
         return ReasoningNode(COMPOSITE, question, (), "person", nodes[-1].values, children=nodes)
 
-    def _fact(self, fact: str, people: ReasoningNode) -> ReasoningNode:
+    def _fact_node(self, fact: str, people: ReasoningNode) -> ReasoningNode:
         values: IdArray = getattr(self._universe, fact)[people.values]
         question = _split_placeholder(wording.FACT_QUESTIONS[fact], people)
         known = sort_unique(values[values >= 0])
         return ReasoningNode(RELATE, question, (people, FACT_LABELS[fact]), FACT_VALUE_KINDS[fact], known, fact)
 
-    def _place(self, kind: str, towns: ReasoningNode) -> ReasoningNode:
+    def _place_node(self, kind: str, towns: ReasoningNode) -> ReasoningNode:
         places = self._universe.places
         found = places.region[towns.values]
         if kind == "country":
@@ -289,15 +295,15 @@ class ReasoningBuilder:
         question = _split_placeholder(f"In which {kind} is {{}}?", towns)
         return ReasoningNode(RELATE, question, (towns, kind), kind, sort_unique(found), kind)
 
-    def _alike(
+    def _same_fact_nodes(
         self, sides: tuple[People, People], fact: str, *, country: bool
     ) -> tuple[list[ReasoningNode], list[ReasoningNode]]:
         """The nodes for one fact of two people, and the two that answer it."""
         found, ends = [], []
-        for side in map(self._side, sides):
-            found += [side, self._fact(fact, side)]
+        for side in map(self._side_node, sides):
+            found += [side, self._fact_node(fact, side)]
             if country:
-                found.append(self._place("country", found[-1]))
+                found.append(self._place_node("country", found[-1]))
             ends.append(found[-1])
         return found, ends
 

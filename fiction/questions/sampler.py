@@ -31,15 +31,13 @@ class Shortfall:
 
     kind: str
     template: str
-    asked: int
+    requested: int
     made: int
-    why: dict[str, int]
+    failures_by_reason: dict[str, int]
 
     def __str__(self) -> str:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.why.items())
-        return (
-            f"{self.made} of {self.asked} questions “{self.template}” ({self.kind}) were found; of the draws {reasons}."
-        )
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.failures_by_reason.items())
+        return f"{self.made} of {self.requested} questions “{self.template}” ({self.kind}) were found; of the draws {reasons}."
 
 
 @dataclass
@@ -51,14 +49,14 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     options: GenerationOptions
     _made: Counter[QuestionTemplate] = field(default_factory=Counter)
     _failed: Counter[QuestionTemplate] = field(default_factory=Counter)
-    _why: dict[QuestionTemplate, Counter[str]] = field(default_factory=dict)
+    _failures_by_reason: dict[QuestionTemplate, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._templates = build_templates(self.options)
         self._evaluation = ExpressionEvaluator(self.universe)
         self._names = NameFormatter(self.universe, plain=self.options.plain)
         self._asked: set[Expression | str] = set()
-        self._stream = self._all()
+        self._stream = self._generate()
 
     def __next__(self) -> GeneratedQuestion:
         return next(self._stream)
@@ -68,34 +66,36 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         """The templates that gave fewer questions than were asked for."""
         wanted = self.options.per_template
         return [
-            Shortfall(each.kind, each.text, wanted, self._made[each], dict(sorted(self._why[each].items())))
+            Shortfall(
+                each.kind, each.text, wanted, self._made[each], dict(sorted(self._failures_by_reason[each].items()))
+            )
             for each in self._templates
-            if each in self._why
+            if each in self._failures_by_reason
         ]
 
-    def drawn(self) -> Iterator[tuple[QuestionTemplate, Expression, str]]:
+    def draw(self) -> Iterator[tuple[QuestionTemplate, Expression, str]]:
         """What is asked and in which words, without its gold."""
         # Round after round, so that whoever takes the first questions has some of every template.
         for round_ in range(self.options.per_template):
             for template in self._templates:
                 if self._failed[template] < MAX_FAILURES_IN_A_ROW:
-                    found = self._ask(template, round_)
+                    found = self._draw_question(template, round_)
                     self._failed[template] = 0 if found else self._failed[template] + 1
                     if found is not None:
                         self._made[template] += 1
                         yield template, *found
 
-    def _all(self) -> Iterator[GeneratedQuestion]:
+    def _generate(self) -> Iterator[GeneratedQuestion]:
         gold = GoldBuilder(self.universe, self.told, self._names)
-        for number, (template, expression, text) in enumerate(self.drawn(), 1):
-            yield gold.of(number, expression, text, (template.kind, template.text))
+        for number, (template, expression, text) in enumerate(self.draw(), 1):
+            yield gold.build(number, expression, text, (template.kind, template.text))
 
-    def _ask(self, template: QuestionTemplate, round_: int) -> tuple[Expression, str] | None:
+    def _draw_question(self, template: QuestionTemplate, round_: int) -> tuple[Expression, str] | None:
         walk = RandomWalk(self.universe, self.options.seed, crc32(f"{template.kind}: {template.text}".encode()), round_)
         failed: Counter[str] = Counter()
         for _ in range(MAX_ATTEMPTS):
             expression = template.draw(walk)
-            wrong = NO_START if expression is None else self._wrong(expression, template)
+            wrong = NO_START if expression is None else self._rejection_reason(expression, template)
             if expression is not None and not wrong:
                 text = word_question(expression, self._names)
                 if text not in self._asked:
@@ -103,18 +103,18 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
                     return expression, text
                 wrong = DUPLICATE
             failed[wrong] += 1
-        self._why.setdefault(template, Counter()).update(failed)
+        self._failures_by_reason.setdefault(template, Counter()).update(failed)
         return None
 
-    def _wrong(self, expression: Expression, template: QuestionTemplate) -> str:
+    def _rejection_reason(self, expression: Expression, template: QuestionTemplate) -> str:
         """Why this is not asked; "" when nothing speaks against it."""
         if expression in self._asked:
             return DUPLICATE
-        answer = self._evaluation.answer(expression)
-        if template.answered != bool(answer.values):
-            return NO_ANSWER if template.answered else HAS_ANSWER
+        answer = self._evaluation.evaluate(expression)
+        if template.has_answer != bool(answer.values):
+            return NO_ANSWER if template.has_answer else HAS_ANSWER
         # Who shares a value may be many where nothing but a second condition on them is asked.
-        starts = [found for part, found in self._evaluation.found.items() if isinstance(part, Having)]
+        starts = [found for part, found in self._evaluation.results.items() if isinstance(part, Having)]
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
         wide = any(len(values) > MAX_SET_SIZE for _, values in stages)
         return TOO_MANY if wide or len(answer.values) > MAX_SET_SIZE else ""

@@ -42,7 +42,7 @@ _MAX_INLINE_STEPS = 3
 
 def build_sparql(expression: Expression, universe: Universe) -> str:
     """The query; it gives the answers of Evaluation where no set on the way is larger than WIDEST."""
-    head, lines = _QueryBuilder(universe).whole(expression)
+    head, lines = _QueryBuilder(universe).build(expression)
     return "\n".join([f"{head} {{", *_indent(lines), "}"])
 
 
@@ -55,11 +55,11 @@ class _PeoplePattern:
     steps: int = 0
     """How many were written since the last sub-select."""
 
-    def then(self, term: str, *lines: str, steps: int = 0) -> "_PeoplePattern":
+    def extend(self, term: str, *lines: str, steps: int = 0) -> "_PeoplePattern":
         """What more lines find."""
         return _PeoplePattern(term, (*self.lines, *lines), self.steps + steps)
 
-    def small(self) -> "_PeoplePattern":
+    def as_subselect(self) -> "_PeoplePattern":
         """The same people, in a sub-select if there are many ways to them."""
         if self.steps < _MAX_INLINE_STEPS:
             return self
@@ -77,123 +77,128 @@ class _QueryBuilder:
         self._variables = 0
 
     @singledispatchmethod
-    def whole(self, expression: Expression) -> tuple[str, tuple[str, ...]]:
+    def build(self, expression: Expression) -> tuple[str, tuple[str, ...]]:
         """What stands before the braces of the outermost query, and the lines in them."""
-        found = self._people(expression)
+        found = self._build_people(expression)
         if not found.term.startswith("?"):
             return "SELECT ?person WHERE", (f"VALUES ?person {{ {found.term} }}",)
         return f"SELECT DISTINCT {found.term} WHERE", found.lines
 
-    @whole.register
+    @build.register
     def _(self, fact: Fact) -> tuple[str, tuple[str, ...]]:
-        found = self._step(self._people(fact.of).small(), fact.fact)
+        found = self._add_step(self._build_people(fact.of).as_subselect(), fact.fact)
         return f"SELECT DISTINCT {found.term} WHERE", found.lines
 
-    @whole.register
+    @build.register
     def _(self, place: Place) -> tuple[str, tuple[str, ...]]:
-        town = self._step(self._people(place.of.of).small(), place.of.fact)
-        found = self._step(town, place.kind)
+        town = self._add_step(self._build_people(place.of.of).as_subselect(), place.of.fact)
+        found = self._add_step(town, place.kind)
         return f"SELECT DISTINCT {found.term} WHERE", found.lines
 
-    @whole.register
+    @build.register
     def _(self, count: Count) -> tuple[str, tuple[str, ...]]:
         if count.each and isinstance(count.of, Related) and not isinstance(count.of.of, Named):
-            return self._each(count.of)
-        found = self._people(count.of)
+            return self._count_each(count.of)
+        found = self._build_people(count.of)
         return f"SELECT (COUNT(DISTINCT {found.term}) AS ?count) WHERE", found.lines
 
-    @whole.register
+    @build.register
     def _(self, compare: Compare) -> tuple[str, tuple[str, ...]]:
-        left, right = self._people(compare.left).small(), self._people(compare.right).small()
-        one, other = self._step(left, compare.fact), self._step(right, compare.fact)
+        left, right = self._build_people(compare.left).as_subselect(), self._build_people(compare.right).as_subselect()
+        one, other = self._add_step(left, compare.fact), self._add_step(right, compare.fact)
         sign = "<" if compare.first else ">"
         chosen = f"IF({one.term} {sign} {other.term}, {left.term}, {right.term})"
         lines = (*one.lines, *other.lines, f"FILTER({one.term} != {other.term})", f"BIND({chosen} AS ?who)")
         return "SELECT DISTINCT ?who WHERE", lines
 
-    @whole.register
+    @build.register
     def _(self, same: Same) -> tuple[str, tuple[str, ...]]:
         path = _property_path(same.fact) + (f"/{_property_path('country')}" if same.country else "")
-        shared = self._new("country" if same.country else same.fact)
-        sides = [self._people(side).small() for side in (same.left, same.right)]
-        return "ASK", tuple(line for side in sides for line in side.then("", f"{side.term} {path} {shared} .").lines)
+        shared = self._new_variable("country" if same.country else same.fact)
+        sides = [self._build_people(side).as_subselect() for side in (same.left, same.right)]
+        return "ASK", tuple(line for side in sides for line in side.extend("", f"{side.term} {path} {shared} .").lines)
 
-    @whole.register
+    @build.register
     def _(self, judge: Judge) -> tuple[str, tuple[str, ...]]:
-        left, right = self._people(judge.left).small(), self._people(judge.right).small()
+        left, right = self._build_people(judge.left).as_subselect(), self._build_people(judge.right).as_subselect()
         return "ASK", getattr(self, f"_{judge.strategy}")(left, right)
 
     def _met(self, left: _PeoplePattern, right: _PeoplePattern) -> tuple[str, ...]:
-        one, other = self._step(left, "birth"), self._step(right, "birth")
-        return (*one.lines, *other.lines, self._alive(left, other.term), self._alive(right, one.term))
+        one, other = self._add_step(left, "birth"), self._add_step(right, "birth")
+        return (
+            *one.lines,
+            *other.lines,
+            self._alive_condition(left, other.term),
+            self._alive_condition(right, one.term),
+        )
 
     def _wedding(self, left: _PeoplePattern, right: _PeoplePattern) -> tuple[str, ...]:
-        day, birth = self._step(right, "wedding"), self._step(left, "birth")
+        day, birth = self._add_step(right, "wedding"), self._add_step(left, "birth")
         born = f"FILTER({birth.term} <= {day.term})"
-        return (*day.lines, *birth.lines, born, self._alive(left, day.term))
+        return (*day.lines, *birth.lines, born, self._alive_condition(left, day.term))
 
     def _passport(self, left: _PeoplePattern, right: _PeoplePattern) -> tuple[str, ...]:
-        one, other = (self._step(self._step(side, "residence"), "country") for side in (left, right))
+        one, other = (self._add_step(self._add_step(side, "residence"), "country") for side in (left, right))
         return (*one.lines, *other.lines, f"FILTER({one.term} != {other.term})")
 
-    def _alive(self, who: _PeoplePattern, day: str) -> str:
-        death = self._new("death")
+    def _alive_condition(self, who: _PeoplePattern, day: str) -> str:
+        death = self._new_variable("death")
         return f"FILTER NOT EXISTS {{ {who.term} {_property_path('death')} {death} . FILTER({death} < {day}) }}"
 
-    def _each(self, counted: Related) -> tuple[str, tuple[str, ...]]:
-        whose = self._people(counted.of)
-        found = self._related(_PeoplePattern(whose.term), counted)
+    def _count_each(self, counted: Related) -> tuple[str, tuple[str, ...]]:
+        whose = self._build_people(counted.of)
+        found = self._add_relation(_PeoplePattern(whose.term), counted)
         lines = (*whose.lines, "OPTIONAL {", *_indent(found.lines), "}")
         inner = f"SELECT {whose.term} (COUNT(DISTINCT {found.term}) AS ?count) WHERE {{"
         return "SELECT DISTINCT ?count WHERE", (inner, *_indent(lines), f"}} GROUP BY {whose.term}")
 
     @singledispatchmethod
-    def _people(self, expression: Expression) -> _PeoplePattern:
+    def _build_people(self, expression: Expression) -> _PeoplePattern:
         raise TypeError(f"{type(expression).__name__} is nobody")
 
-    @_people.register
+    @_build_people.register
     def _(self, named: Named) -> _PeoplePattern:
         return _PeoplePattern(f"wd:{self._items.person(named.person)}")
 
-    @_people.register
+    @_build_people.register
     def _(self, having: Having) -> _PeoplePattern:
-        person = self._new("person")
+        person = self._new_variable("person")
         return _PeoplePattern(
-            person, (f"{person} {_property_path(having.fact)} {self._value(having.fact, having.value)} .",), 1
+            person, (f"{person} {_property_path(having.fact)} {self._format_value(having.fact, having.value)} .",), 1
         )
 
-    @_people.register
+    @_build_people.register
     def _(self, expression: Related) -> _PeoplePattern:
-        return self._related(self._people(expression.of).small(), expression)
+        return self._add_relation(self._build_people(expression.of).as_subselect(), expression)
 
-    @_people.register
+    @_build_people.register
     def _(self, only: Only) -> _PeoplePattern:
-        people, value = self._people(only.of), self._value(only.fact, only.value)
+        people, value = self._build_people(only.of), self._format_value(only.fact, only.value)
         if only.test == "is":
-            return people.then(people.term, f"{people.term} {_property_path(only.fact)} {value} .")
-        day = self._step(people, only.fact)
-        return day.then(people.term, f"FILTER({day.term} {'<' if only.test == 'before' else '>'} {value})")
+            return people.extend(people.term, f"{people.term} {_property_path(only.fact)} {value} .")
+        day = self._add_step(people, only.fact)
+        return day.extend(people.term, f"FILTER({day.term} {'<' if only.test == 'before' else '>'} {value})")
 
-    @_people.register
+    @_build_people.register
     def _(self, both: Both) -> _PeoplePattern:
-        left, right = self._people(both.left), self._people(both.right)
+        left, right = self._build_people(both.left), self._build_people(both.right)
         if not (left.lines and right.lines):
-            return left.then(left.term, *right.lines, f"FILTER({left.term} = {right.term})")
+            return left.extend(left.term, *right.lines, f"FILTER({left.term} = {right.term})")
         # One variable for both: a filter would come after every pair of them.
         renamed = re.compile(rf"{re.escape(right.term)}\b")
         lines = (renamed.sub(left.term, line) for line in right.lines)
-        return left.then(left.term, *lines, steps=right.steps)
+        return left.extend(left.term, *lines, steps=right.steps)
 
-    @_people.register
+    @_build_people.register
     def _(self, most: Most) -> _PeoplePattern:
-        people, again = self._people(most.of), self._people(most.of)
-        day, every = self._step(people, most.fact), self._step(again, most.fact)
+        people, again = self._build_people(most.of), self._build_people(most.of)
+        day, every = self._add_step(people, most.fact), self._add_step(again, most.fact)
         end = f"{{ SELECT ({'MIN' if most.first else 'MAX'}({every.term}) AS {day.term}) WHERE {{"
-        return day.then(people.term, end, *_indent(every.lines), "} }", steps=_MAX_INLINE_STEPS)
+        return day.extend(people.term, end, *_indent(every.lines), "} }", steps=_MAX_INLINE_STEPS)
 
-    def _related(self, found: _PeoplePattern, expression: Related) -> _PeoplePattern:
+    def _add_relation(self, found: _PeoplePattern, expression: Related) -> _PeoplePattern:
         for step in split_relation(get_relation(expression.relation)):
-            head, told = found.term, self._new(step.name)
+            head, told = found.term, self._new_variable(step.name)
             if step.steps == (UP,):
                 path = (
                     _property_path(step.name)
@@ -205,19 +210,19 @@ class _QueryBuilder:
                 lines = [f"{head} {_property_path(step.steps[0])} {told} ."]
                 if step.women is not None:
                     lines.append(f"{told} {_property_path('gender')} wd:{FEMALE if step.women else MALE} .")
-            found = found.then(told, *lines, steps=1)
+            found = found.extend(told, *lines, steps=1)
         return found
 
-    def _step(self, of: _PeoplePattern, relation: str) -> _PeoplePattern:
-        value = self._new(relation)
-        return of.then(value, f"{of.term} {_property_path(relation)} {value} .", steps=1)
+    def _add_step(self, of: _PeoplePattern, relation: str) -> _PeoplePattern:
+        value = self._new_variable(relation)
+        return of.extend(value, f"{of.term} {_property_path(relation)} {value} .", steps=1)
 
-    def _value(self, fact: str, number: int) -> str:
+    def _format_value(self, fact: str, number: int) -> str:
         if FACT_VALUE_KINDS[fact] == "day":
             return f'"{date.fromordinal(number).isoformat()}T00:00:00Z"^^xsd:dateTime'
-        return f"wd:{self._items.value(fact, number)}"
+        return f"wd:{self._items.value_id(fact, number)}"
 
-    def _new(self, word: str) -> str:
+    def _new_variable(self, word: str) -> str:
         self._variables += 1
         return f"?{word}{self._variables}"
 

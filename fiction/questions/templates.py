@@ -56,8 +56,8 @@ def _build_template(
     kind: str, text: str, links: int, start: str, ask: Callable[[RandomWalk, tuple[People, int]], Expression | None]
 ) -> QuestionTemplate:
     def draw(walk: RandomWalk) -> Expression | None:
-        begun = walk.named() if start == _NAMED_START else walk.having()
-        reached = walk.chain(begun, links) if begun else None
+        begun = walk.start_at_person() if start == _NAMED_START else walk.start_at_value()
+        reached = walk.extend_chain(begun, links) if begun else None
         return ask(walk, reached) if reached else None
 
     return QuestionTemplate(kind, text.format(relation_phrase(links, start)), draw)
@@ -71,13 +71,13 @@ def _ask_what(walk: RandomWalk, reached: tuple[People, int]) -> Expression | Non
     people, person = reached
     # What somebody's hobby is whose hobby is chess is no question.
     said = people.fact if isinstance(people, Having) else ""
-    known = [fact for fact in ATTRIBUTES if fact != said and walk.fact(fact, person) >= 0]
-    return Fact(walk.one_of(known), people) if known else None
+    known = [fact for fact in ATTRIBUTES if fact != said and walk.fact_value(fact, person) >= 0]
+    return Fact(walk.choose(known), people) if known else None
 
 
 def _ask_how_many(walk: RandomWalk, reached: tuple[People, int], *, each: bool) -> Expression | None:
     people, person = reached
-    taken = walk.step(person)
+    taken = walk.random_step(person)
     return Count(Related(taken[0], people), each=each) if taken else None
 
 
@@ -98,13 +98,13 @@ def unanswerable_templates() -> Iterator[QuestionTemplate]:
 
 
 def _unanswerable_template(text: str, draw: DrawFunction) -> QuestionTemplate:
-    return QuestionTemplate(NO_ANSWER_KIND, text, draw, answered=False)
+    return QuestionTemplate(NO_ANSWER_KIND, text, draw, has_answer=False)
 
 
 def _no_relative_draw(links: int) -> DrawFunction:
     def draw(walk: RandomWalk) -> Related | None:
-        reached = walk.chain(walk.named(), links)
-        name = walk.none(reached[1]) if reached else None
+        reached = walk.extend_chain(walk.start_at_person(), links)
+        name = walk.find_missing_relation(reached[1]) if reached else None
         return Related(name, reached[0]) if reached and name else None
 
     return draw
@@ -112,24 +112,27 @@ def _no_relative_draw(links: int) -> DrawFunction:
 
 def _draw_no_event(walk: RandomWalk) -> Expression | None:
     people = _no_relative_draw(1)(walk)
-    return Fact(walk.one_of(ATTRIBUTES), people) if isinstance(people, Related) else None
+    return Fact(walk.choose(ATTRIBUTES), people) if isinstance(people, Related) else None
 
 
 def _no_event_draw(fact: str) -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression:
-        return Fact(fact, Named(walk.person()))
+        return Fact(fact, Named(walk.random_person()))
 
     return draw
 
 
 def _draw_empty_filter(walk: RandomWalk) -> Expression | None:
-    group = walk.group(0)
-    return Only(group, "job", "is", walk.fact("job", walk.person())) if group else None
+    group = walk.draw_group(0)
+    return Only(group, "job", "is", walk.fact_value("job", walk.random_person())) if group else None
 
 
 def _draw_unheld_value(walk: RandomWalk) -> Expression:
     one, other = FACT_PAIRS[0]
-    return Both(Having(one, walk.fact(one, walk.person())), Having(other, walk.fact(other, walk.person())))
+    return Both(
+        Having(one, walk.fact_value(one, walk.random_person())),
+        Having(other, walk.fact_value(other, walk.random_person())),
+    )
 
 
 QUESTION_KINDS = (

@@ -20,29 +20,29 @@ class ThingCatalog:
     items: ItemCatalog
     names: NameFormatter
 
-    def said(self, kind: str, number: int) -> str:
+    def sentence_text(self, kind: str, number: int) -> str:
         """What a sentence calls it; female and male of the kind gender."""
-        return _gender_name(number) if kind == "gender" else self.names.value(kind, number)
+        return _gender_name(number) if kind == "gender" else self.names.question_text(kind, number)
 
-    def answer(self, kind: str, number: int) -> str:
+    def answer_text(self, kind: str, number: int) -> str:
         """What an answer calls it: as in a sentence, but a day as an ISO date."""
-        return _gender_name(number) if kind == "gender" else self.names.answer(kind, number)
+        return _gender_name(number) if kind == "gender" else self.names.answer_text(kind, number)
 
-    def entity(self, kind: str, number: int) -> str | None:
+    def entity_id(self, kind: str, number: int) -> str | None:
         """Its id in the graph; None for what is no item there."""
         if kind == "gender":
             return FEMALE if number else MALE
         found: str | None = getattr(self.items, kind)(number) if kind in ITEM_KINDS else None
         return found
 
-    def answers(self, kind: str, values: IdArray) -> Iterator[dict[str, str | None]]:
+    def encode_answers(self, kind: str, values: IdArray) -> Iterator[dict[str, str | None]]:
         """Every value as {"text", "entity"}."""
         for number in values.tolist():
-            yield {"text": self.answer(kind, number), "entity": self.entity(kind, number)}
+            yield {"text": self.answer_text(kind, number), "entity": self.entity_id(kind, number)}
 
-    def bounded(self, kind: str, values: IdArray) -> dict[str, Any]:
+    def encode_bounded_answers(self, kind: str, values: IdArray) -> dict[str, Any]:
         """The first values and how many there are: {"answers", "count"}, with "left_off" when not all are written."""
-        shown = {"answers": list(self.answers(kind, values[:MAX_ANSWERS_SHOWN])), "count": len(values)}
+        shown = {"answers": list(self.encode_answers(kind, values[:MAX_ANSWERS_SHOWN])), "count": len(values)}
         return shown | {"left_off": len(values) - MAX_ANSWERS_SHOWN} if len(values) > MAX_ANSWERS_SHOWN else shown
 
 

@@ -24,95 +24,97 @@ class RandomWalk:
 
     def __init__(self, universe: Universe, seed: int, template: int, number: int) -> None:
         self.universe = universe
-        self.turn = template + number
+        self.turn_number = template + number
         """Goes up by one from question to question: where one answer or another is wanted, they take turns."""
         self._evaluation = ExpressionEvaluator(universe)
         sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
         self._stream = np.random.Generator(np.random.PCG64(sequence))
 
-    def below(self, n: int) -> int:
+    def random_below(self, n: int) -> int:
         """A number from 0 to n - 1."""
         return int(self._stream.integers(n))
 
-    def one_of(self, choices: Sequence[ChoiceT]) -> ChoiceT:
+    def choose(self, choices: Sequence[ChoiceT]) -> ChoiceT:
         """One of them."""
-        return choices[self.below(len(choices))]
+        return choices[self.random_below(len(choices))]
 
-    def shuffled(self, choices: Sequence[ChoiceT]) -> list[ChoiceT]:
+    def shuffle(self, choices: Sequence[ChoiceT]) -> list[ChoiceT]:
         """All of them, each order as likely as any other."""
         order = np.argsort(self._stream.random(len(choices)), kind="stable")
         return [choices[place] for place in order.tolist()]
 
-    def people(self, expression: People) -> IdArray:
+    def evaluate_people(self, expression: People) -> IdArray:
         """Who they are."""
-        return np.array(self._evaluation.answer(expression).values, np.int32)
+        return np.array(self._evaluation.evaluate(expression).values, np.int32)
 
-    def true(self, expression: Expression) -> bool | None:
+    def evaluate_truth(self, expression: Expression) -> bool | None:
         """The answer to a question for yes or no; None when there is none."""
-        truth = self._evaluation.answer(expression).values
+        truth = self._evaluation.evaluate(expression).values
         return bool(truth[0]) if truth else None
 
-    def person(self) -> int:
+    def random_person(self) -> int:
         """Anybody."""
-        return self.below(len(self.universe))
+        return self.random_below(len(self.universe))
 
-    def fact(self, fact: str, person: int) -> int:
+    def fact_value(self, fact: str, person: int) -> int:
         """The person's value, or what stands for none."""
         return int(getattr(self.universe, fact)[person])
 
-    def named(self) -> tuple[Named, int]:
+    def start_at_person(self) -> tuple[Named, int]:
         """A start at a person who is named."""
-        person = self.person()
+        person = self.random_person()
         return Named(person), person
 
-    def having(self, facts: Sequence[str] = ATTRIBUTES) -> tuple[Having, int] | None:
+    def start_at_value(self, facts: Sequence[str] = ATTRIBUTES) -> tuple[Having, int] | None:
         """A start at everybody who shares a fact with somebody, and that somebody; None when they have none."""
-        person = self.person()
-        for fact in self.shuffled(facts):
-            value = self.fact(fact, person)
+        person = self.random_person()
+        for fact in self.shuffle(facts):
+            value = self.fact_value(fact, person)
             if value > NONE:
                 return Having(fact, value), person
         return None
 
-    def step(self, person: int, back: KinshipRelation | None = None) -> tuple[str, int] | None:
+    def random_step(self, person: int, back: KinshipRelation | None = None) -> tuple[str, int] | None:
         """A relation that the person has somebody for, each as likely as any other, and one of those; None without any.
 
         A relation that only undoes `back`, the step before, is taken when there is no other.
         """
-        return next((found for name in self._onward(back) if (found := self.relative(name, person))), None)
+        return next(
+            (found for name in self._shuffle_relations(back) if (found := self.random_relative(name, person))), None
+        )
 
-    def relative(self, name: str, person: int) -> tuple[str, int] | None:
+    def random_relative(self, name: str, person: int) -> tuple[str, int] | None:
         """Somebody who is that relation of the person, each as likely as any other."""
         found = find_related(self.universe, RELATIONS[name], np.array([person], np.int32))
-        return (name, int(found[self.below(len(found))])) if len(found) else None
+        return (name, int(found[self.random_below(len(found))])) if len(found) else None
 
-    def _onward(self, back: KinshipRelation | None) -> list[str]:
+    def _shuffle_relations(self, back: KinshipRelation | None) -> list[str]:
         """All relations in some order, those that only undo the step before at the end."""
-        names = self.shuffled(_RELATION_NAMES)
+        names = self.shuffle(_RELATION_NAMES)
         return names if back is None else sorted(names, key=lambda name: _is_inverse(RELATIONS[name], back))
 
-    def none(self, person: int) -> str | None:
+    def find_missing_relation(self, person: int) -> str | None:
         """A relation that the person has nobody for."""
-        names = self.shuffled(_RELATION_NAMES)
-        return next((name for name in names if self.relative(name, person) is None), None)
+        names = self.shuffle(_RELATION_NAMES)
+        return next((name for name in names if self.random_relative(name, person) is None), None)
 
-    def group(self, links: int) -> Related | None:
+    def draw_group(self, links: int) -> Related | None:
         """At least two who are the same relation of somebody, that many links away from whom is named."""
-        reached = self.chain(self.named(), links)
+        reached = self.extend_chain(self.start_at_person(), links)
         if reached is None:
             return None
         people, person = reached
-        for name in self._onward(RELATIONS[people.relation] if isinstance(people, Related) else None):
+        for name in self._shuffle_relations(RELATIONS[people.relation] if isinstance(people, Related) else None):
             if len(find_related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
                 return Related(name, people)
         return None
 
-    def chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
+    def extend_chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
         """That many relations on from the start, and one of those reached; None where the walk ends too early."""
         people, person = start
         back = None
         for _ in range(length):
-            taken = self.step(person, back)
+            taken = self.random_step(person, back)
             if taken is None:
                 return None
             name, person = taken

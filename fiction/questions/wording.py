@@ -81,7 +81,7 @@ def superlative_phrase(fact: str, first: bool) -> str:  # noqa: FBT001 - as the 
 
 def fact_sentence(triple: FactTriple, things: ThingCatalog) -> str:
     """A fact as a sentence of its own."""
-    subject, told = things.said(*triple.subject), things.said(*triple.object)
+    subject, told = things.sentence_text(*triple.subject), things.sentence_text(*triple.object)
     if triple.relation in _FACT_SENTENCES:
         return _FACT_SENTENCES[triple.relation].format(subject, told)
     return f"The {PROPERTY_LABELS[PROPERTY_IDS[triple.relation]][0]} of {subject} is {told}."
@@ -175,7 +175,7 @@ def _(place: Place, names: NameFormatter) -> str:
 def _(count: Count, names: NameFormatter) -> str:
     of = count.of
     if isinstance(of, Related):
-        return f"How many {get_relation(of.relation).many} does {noun_phrase(of.of, names)} have?"
+        return f"How many {get_relation(of.relation).plural} does {noun_phrase(of.of, names)} have?"
     if isinstance(of, Only):
         return f"How many {_plural_phrase(of.of, names)} {_condition_clause(of, names)}?"
     if isinstance(of, Both) and isinstance(of.left, Having) and isinstance(of.right, Having):
@@ -217,7 +217,7 @@ def noun_phrase(people: People, names: NameFormatter) -> str:  # noqa: ARG001 - 
 
 @noun_phrase.register
 def _(named: Named, names: NameFormatter) -> str:
-    return names.person(named.person)
+    return names.person_title(named.person)
 
 
 @noun_phrase.register
@@ -227,7 +227,7 @@ def _(having: Having, names: NameFormatter) -> str:
 
 @noun_phrase.register
 def _(related: Related, names: NameFormatter) -> str:
-    return f"the {get_relation(related.relation).words} of {noun_phrase(related.of, names)}"
+    return f"the {get_relation(related.relation).singular} of {noun_phrase(related.of, names)}"
 
 
 @noun_phrase.register
@@ -252,13 +252,13 @@ def _(most: Most, names: NameFormatter) -> str:
 
 
 def _value_clause(having: Having, names: NameFormatter) -> str:
-    return f"whose {FACT_LABELS[having.fact]} is {names.value(FACT_VALUE_KINDS[having.fact], having.value)}"
+    return f"whose {FACT_LABELS[having.fact]} is {names.question_text(FACT_VALUE_KINDS[having.fact], having.value)}"
 
 
 def _indefinite_phrase(people: People, names: NameFormatter) -> str:
     """One of them: an aunt of X."""
     if isinstance(people, Related):
-        one = get_relation(people.relation).words
+        one = get_relation(people.relation).singular
         return f"{'an' if one[0] in 'aeiou' else 'a'} {one} of {noun_phrase(people.of, names)}"
     if isinstance(people, Having):
         return f"a person {_value_clause(people, names)}"
@@ -268,7 +268,7 @@ def _indefinite_phrase(people: People, names: NameFormatter) -> str:
 def _plural_phrase(people: People, names: NameFormatter) -> str:
     """All of them, without an article: friends of X."""
     if isinstance(people, Related):
-        return f"{get_relation(people.relation).many} of {noun_phrase(people.of, names)}"
+        return f"{get_relation(people.relation).plural} of {noun_phrase(people.of, names)}"
     if isinstance(people, Having):
         return f"people {_value_clause(people, names)}"
     if isinstance(people, Only):
@@ -281,10 +281,10 @@ def _condition_clause(only: Only, names: NameFormatter) -> str:
     kind = FACT_VALUE_KINDS[only.fact]
     if only.test == "is" and kind != "day":
         have = _PLACE_PHRASES.get(only.fact, f"have the {FACT_LABELS[only.fact]}")
-        return f"{have} {names.value(kind, only.value)}"
+        return f"{have} {names.question_text(kind, only.value)}"
     event = _EVENT_PHRASES[only.fact].replace("was", "were")
     if only.test == "is":
-        return f"{event} on {names.value(kind, only.value)}"
+        return f"{event} on {names.question_text(kind, only.value)}"
     return f"{event} {only.test} {_format_bound(only, names)}"
 
 
@@ -293,4 +293,4 @@ def _format_bound(only: Only, names: NameFormatter) -> str:
     day = date.fromordinal(only.value)
     if (day.month, day.day) == ((1, 1) if only.test == "before" else (12, 31)):
         return str(day.year)
-    return names.value("day", only.value)
+    return names.question_text("day", only.value)

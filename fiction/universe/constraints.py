@@ -71,7 +71,7 @@ def _check_people(universe: Universe, options: GenerationOptions) -> Iterator[st
 
 def _check_trees(universe: Universe, options: GenerationOptions) -> Iterator[str]:
     who = universe.titles
-    children = universe.children.sizes()
+    children = universe.children.list_sizes()
     for row in np.flatnonzero(children > options.branching).tolist():
         yield f"{who[row]} has {children[row]} children, more than {options.branching}."
     tree, generation = find_family_trees(universe)

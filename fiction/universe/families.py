@@ -34,7 +34,7 @@ class FamilyTrees:
     """From whom the tree grew by this person: an earlier row, NONE for the first of a tree."""
 
     @property
-    def tree(self) -> IdArray:
+    def tree_numbers(self) -> IdArray:
         """The number of each person's tree."""
         return np.arange(len(self.female), dtype=np.int32) // np.int32(self.size)
 
@@ -46,7 +46,7 @@ def grow_families(options: GenerationOptions, generator: np.random.Generator) ->
     wanted = np.full(trees, size, np.int64)
     wanted[-1] = options.people - (trees - 1) * size
     growth = _TreeGrower(wanted, options, generator)
-    growth.run()
+    growth.grow()
     first = np.arange(trees, dtype=np.int32)[:, None] * np.int32(size)
 
     def rows(slots: _Slots) -> IdArray:
@@ -77,30 +77,30 @@ class _TreeGrower:
         self._size = np.ones(len(wanted), np.int64)
         self._lowest, self._highest = (np.zeros(len(wanted), np.int64) for _ in range(2))
 
-    def run(self) -> None:
+    def grow(self) -> None:
         """Grow every tree to its size."""
         growing = np.flatnonzero(self._size < self._wanted)
         while len(growing):
-            self._step(growing)
+            self._grow_step(growing)
             growing = growing[self._size[growing] < self._wanted[growing]]
 
-    def _step(self, trees: _Trees) -> None:
+    def _grow_step(self, trees: _Trees) -> None:
         """Pick one person of each tree and add parents, a child or a partner."""
         coin = self._generator.random(len(trees))
         member = random_below(self._generator, self._size[trees])
-        weds, up, down = self._ways(trees, member, coin)
+        weds, up, down = self._choose_growth(trees, member, coin)
         stuck = ~(weds | up | down)
-        member[stuck] = self._open_member(trees[stuck])
+        member[stuck] = self._pick_member(trees[stuck])
         full = member < 0
-        self._begin_anew(trees[full])
+        self._restart_trees(trees[full])
         trees, member, coin = trees[~full], member[~full], coin[~full]
-        _, up, down = self._ways(trees, member, coin)
+        _, up, down = self._choose_growth(trees, member, coin)
         single = ~up & (self.spouse[trees, member] < 0)
         self._add_partners(trees[single], member[single])
         self._add_children(trees[down], member[down])
         self._add_parents(trees[up], member[up])
 
-    def _ways(self, trees: _Trees, member: _Trees, coin: _Coins) -> tuple[_Masks, _Masks, _Masks]:
+    def _choose_growth(self, trees: _Trees, member: _Trees, coin: _Coins) -> tuple[_Masks, _Masks, _Masks]:
         """Who gets a partner without a child, who gets parents, and who a child; nobody two of them."""
         room = self._wanted[trees] - self._size[trees]
         single = self.spouse[trees, member] < 0
@@ -110,10 +110,10 @@ class _TreeGrower:
         up &= ~down | (coin < (1 + _PARTNER_ONLY_SHARE) / 2)
         return weds, up, down & ~up
 
-    def _open_member(self, trees: _Trees) -> _Trees:
+    def _pick_member(self, trees: _Trees) -> _Trees:
         """Of each tree one of those who may have parents or a child, else a single one; NONE of a full tree."""
         slots = np.arange(self.level.shape[1])
-        weds, up, down = self._ways(trees[:, None], slots, np.ones(1))
+        weds, up, down = self._choose_growth(trees[:, None], slots, np.ones(1))
         there: _Masks = np.less(slots, self._size[trees][:, None])
         may: _Masks = there & (weds | up | down)
         may = np.where(np.any(may, axis=1)[:, None], may, there & (self.spouse[trees] < 0))
@@ -133,12 +133,12 @@ class _TreeGrower:
         return self._highest[trees] - self._lowest[trees] + 1 < self._generations
 
     def _add_partners(self, trees: _Trees, member: _Trees) -> None:
-        partner = self._next(trees, member, 0)
+        partner = self._take_slot(trees, member, 0)
         self.female[trees, partner] = ~self.female[trees, member]
         self.spouse[trees, partner], self.spouse[trees, member] = member, partner
 
     def _add_children(self, trees: _Trees, member: _Trees) -> None:
-        child = self._next(trees, member, 1)
+        child = self._take_slot(trees, member, 1)
         partner = self.spouse[trees, member]
         woman = self.female[trees, member]
         self.mother[trees, child] = np.where(woman, member, partner)
@@ -147,14 +147,14 @@ class _TreeGrower:
             self._children[trees, parent] += 1
 
     def _add_parents(self, trees: _Trees, member: _Trees) -> None:
-        father, mother = self._next(trees, member, -1), self._next(trees, member, -1)
+        father, mother = self._take_slot(trees, member, -1), self._take_slot(trees, member, -1)
         self.female[trees, father], self.female[trees, mother] = False, True
         self.spouse[trees, father], self.spouse[trees, mother] = mother, father
         self.father[trees, member], self.mother[trees, member] = father, mother
         for parent in (father, mother):
             self._children[trees, parent] = 1
 
-    def _next(self, trees: _Trees, origin: _Trees, deeper: int) -> _Trees:
+    def _take_slot(self, trees: _Trees, origin: _Trees, deeper: int) -> _Trees:
         """Take the next free slot of each tree for somebody so many levels below the origin."""
         slot = self._size[trees]
         self._size[trees] += 1
@@ -165,7 +165,7 @@ class _TreeGrower:
         self._highest[trees] = np.maximum(self._highest[trees], level)
         return slot
 
-    def _begin_anew(self, trees: _Trees) -> None:
+    def _restart_trees(self, trees: _Trees) -> None:
         # Full are few trees: those that lack one person when every couple has all its children.
         for slots in (self.father, self.mother, self.spouse, self.origin):
             slots[trees] = NONE

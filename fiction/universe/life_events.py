@@ -19,7 +19,7 @@ _AT_SEAT_SHARE, _NEAR_SHARE = 0.45, 0.8
 
 def assign_homes(people: FamilyTrees, places: Places, generator: np.random.Generator) -> tuple[IdArray, IdArray]:
     """The towns of birth and of residence: children are born at their parents' home, couples live together."""
-    seats = _draw_towns(len(np.unique(people.tree)), places, generator)[people.tree]
+    seats = _draw_towns(len(np.unique(people.tree_numbers)), places, generator)[people.tree_numbers]
     # A couple has the home of its lower row; whoever is single has one too.
     rows = np.arange(len(seats))
     household = np.where(people.spouse >= 0, np.minimum(rows, people.spouse), rows)
@@ -42,11 +42,11 @@ def _draw_towns(count: int, places: Places, generator: np.random.Generator) -> I
 
 def _draw_family_towns(seats: IdArray, places: Places, generator: np.random.Generator) -> IdArray:
     """For each seat a town, which is the seat, near it or anywhere."""
-    of_region = CompressedLists.grouped(
+    of_region = CompressedLists.from_pairs(
         len(places.regions), places.region, np.arange(len(places.towns), dtype=np.int32)
     )
     regions = places.region[seats]
-    near = of_region.values[of_region.starts[regions] + random_below(generator, of_region.sizes()[regions])]
+    near = of_region.values[of_region.starts[regions] + random_below(generator, of_region.list_sizes()[regions])]
     where = generator.random(len(seats))
     anywhere = _draw_towns(len(seats), places, generator)
     return np.where(where < _AT_SEAT_SHARE, seats, np.where(where < _NEAR_SHARE, near, anywhere))

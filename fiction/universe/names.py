@@ -63,7 +63,7 @@ def _merge_lines(people: FamilyTrees, line: IdArray, generator: np.random.Genera
     """The lines, two of different families but with as many women and men made one wherever possible."""
     heads = np.flatnonzero(line == np.arange(len(line)))
     women, men = (np.bincount(line[of], minlength=len(line))[heads] for of in (people.female, ~people.female))
-    tree = people.tree[heads]
+    tree = people.tree_numbers[heads]
     place = np.argsort(generator.random(int(tree[-1]) + 1), kind="stable")[tree]
     # The first lines of a kind of all families, then the second ones: neighbours are of different families.
     rank = _rank_within_groups(np.lexsort((women, men, tree)), (tree, men, women))
@@ -77,9 +77,9 @@ def _merge_lines(people: FamilyTrees, line: IdArray, generator: np.random.Genera
 
 def _draw_candidate_pairs(people: FamilyTrees, line: IdArray) -> tuple[_Rows, _Rows]:
     """Pairs of people of one line and gender but of two families, nobody in two of them."""
-    keys = (line, people.female, people.tree)
-    rank = _rank_within_groups(np.lexsort((people.tree, people.female, line)), keys)
-    order = np.lexsort((people.tree, rank, people.female, line))
+    keys = (line, people.female, people.tree_numbers)
+    rank = _rank_within_groups(np.lexsort((people.tree_numbers, people.female, line)), keys)
+    order = np.lexsort((people.tree_numbers, rank, people.female, line))
     one, other = order[:-1], order[1:]
     alike = (line[one] == line[other]) & (people.female[one] == people.female[other]) & (rank[one] == rank[other])
     return one[alike], other[alike]

@@ -26,14 +26,14 @@ class KinshipRelation:
     women: bool | None = None
 
     @property
-    def words(self) -> str:
+    def singular(self) -> str:
         """As a question writes one: great-aunt, sister-in-law, female second cousin."""
         return _format_words(self.name)
 
     @property
-    def many(self) -> str:
+    def plural(self) -> str:
         """As a question writes several: great-aunts, sisters-in-law, wives."""
-        return _pluralize(self.words)
+        return _pluralize(self.singular)
 
 
 def _format_words(name: str) -> str:
@@ -117,7 +117,7 @@ def find_sibling_pairs(universe: Universe, people: IdArray) -> tuple[Rows, Rows]
         known = parents > NONE
         lists = universe.children
         sizes = lists.starts[parents[known] + 1] - lists.starts[parents[known]]
-        pairs.append(np.repeat(people[known], sizes).astype(np.int64) * len(universe) + lists.of(parents[known]))
+        pairs.append(np.repeat(people[known], sizes).astype(np.int64) * len(universe) + lists.get_many(parents[known]))
     whose, who = np.divmod(np.unique(np.concatenate(pairs)), max(len(universe), 1))
     others = whose != who
     return whose[others], who[others]
@@ -140,19 +140,19 @@ def _find_parents(universe: Universe, people: IdArray) -> IdArray:
 
 
 def _find_children(universe: Universe, people: IdArray) -> IdArray:
-    return sort_unique(universe.children.of(people))
+    return sort_unique(universe.children.get_many(people))
 
 
 def _find_siblings(universe: Universe, people: IdArray) -> IdArray:
     lists, parents = universe.children, (universe.father[people], universe.mother[people])
     if len(people) == 1:
-        both = np.concatenate([lists.of_one(int(parent[0])) for parent in parents])
+        both = np.concatenate([lists.get_one(int(parent[0])) for parent in parents])
         return sort_unique(both[both != people[0]])
     # One by one for a few would be slower: all are found at once, as pairs of (whose, who).
     children, whose = [], []
     for parent in parents:
         known = parent > NONE
-        children.append(lists.of(parent[known]))
+        children.append(lists.get_many(parent[known]))
         whose.append(people[known].repeat(lists.starts[parent[known] + 1] - lists.starts[parent[known]]))
     who = np.concatenate(children)
     return sort_unique(who[who != np.concatenate(whose)])
@@ -164,7 +164,7 @@ def _find_spouses(universe: Universe, people: IdArray) -> IdArray:
 
 
 def _find_friends(universe: Universe, people: IdArray) -> IdArray:
-    return sort_unique(universe.friends_of.of(people))
+    return sort_unique(universe.friends_of.get_many(people))
 
 
 _STEP_FUNCTIONS = {

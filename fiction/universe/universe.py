@@ -128,31 +128,31 @@ class Universe:
     @cached_property
     def children(self) -> "CompressedLists":
         """The children of each person by birth of row, from the fathers and mothers that are told."""
-        return CompressedLists.inverse(len(self), self.father, self.mother)
+        return CompressedLists.from_columns(len(self), self.father, self.mother)
 
     @cached_property
     def friends_of(self) -> "CompressedLists":
         """The friends of each person."""
         pairs = self.friends.pairs
-        return CompressedLists.grouped(
+        return CompressedLists.from_pairs(
             len(self), np.concatenate((pairs[:, 0], pairs[:, 1])), np.concatenate((pairs[:, 1], pairs[:, 0]))
         )
 
-    def people_with(self, fact: str, value: int) -> IdArray:
+    def find_people_with(self, fact: str, value: int) -> IdArray:
         """The rows whose job, hobby, birthplace, residence or day is that value, ascending."""
-        return self._by_value(fact).of_one(value)
+        return self._index_by_value(fact).get_one(value)
 
-    def _by_value(self, fact: str) -> "CompressedLists":
+    def _index_by_value(self, fact: str) -> "CompressedLists":
         known = self.__dict__.setdefault("_lists_by_value", {})
         if fact not in known:
             values = getattr(self, fact)
             rows = np.flatnonzero(values >= 0).astype(np.int32)
             size = int(values.max(initial=-1)) + 1
-            known[fact] = CompressedLists.grouped(size, values[rows], rows)
+            known[fact] = CompressedLists.from_pairs(size, values[rows], rows)
         lists: CompressedLists = known[fact]
         return lists
 
-    def told_by(self, told: "FactSources", sources: int) -> "Universe":
+    def restrict_to_sources(self, told: "FactSources", sources: int) -> "Universe":
         """The universe as these sources (bits) together tell it."""
         if sources == ALL_SOURCES:
             return self
@@ -183,14 +183,14 @@ class Universe:
         """The universe of a file; WorldError when there is none or it is damaged."""
         try:
             with file.open("rb") as opened, np.load(opened) as found:
-                universe = cls._of_arrays({name: found[name] for name in found.files})
+                universe = cls._from_arrays({name: found[name] for name in found.files})
             _check_ranges(universe)
         except _READ_ERRORS as broken:
             raise WorldError(f"The universe {file} cannot be read ({broken}); make the world again.") from broken
         return universe
 
     @classmethod
-    def _of_arrays(cls, arrays: dict[str, Any]) -> "Universe":
+    def _from_arrays(cls, arrays: dict[str, Any]) -> "Universe":
         texts = ("names", "titles", "jobs", "hobbies", "places.towns", "places.regions", "places.countries")
         values: dict[str, Any] = {n: _unpack_texts(a) if n in texts else a for n, a in arrays.items()}
         places = {name.removeprefix("places."): values.pop(name) for name in list(values) if name.startswith("places.")}
@@ -230,7 +230,7 @@ class CompressedLists:
     values: IdArray
 
     @classmethod
-    def grouped(cls, n: int, keys: IdArray, values: IdArray) -> "CompressedLists":
+    def from_pairs(cls, n: int, keys: IdArray, values: IdArray) -> "CompressedLists":
         """For every key below n its values, ascending."""
         order = _stable_argsort(values)
         order = order[_stable_argsort(keys[order])]
@@ -239,22 +239,22 @@ class CompressedLists:
         return cls(starts, values[order].astype(np.int32, copy=False))
 
     @classmethod
-    def inverse(cls, n: int, *columns: IdArray) -> "CompressedLists":
+    def from_columns(cls, n: int, *columns: IdArray) -> "CompressedLists":
         """For every value below n the rows that have it in one of the columns, each row once a column."""
         rows = [np.flatnonzero(column >= 0).astype(np.int32) for column in columns]
         keys = np.concatenate([column[found] for column, found in zip(columns, rows, strict=True)])
-        return cls.grouped(n, keys, np.concatenate(rows))
+        return cls.from_pairs(n, keys, np.concatenate(rows))
 
-    def of_one(self, key: int) -> IdArray:
+    def get_one(self, key: int) -> IdArray:
         """The values of one key; none for a key that is out of range."""
         if not 0 <= key < len(self.starts) - 1:
             return self.values[:0]
         return self.values[self.starts[key] : self.starts[key + 1]]
 
-    def of(self, keys: IdArray) -> IdArray:
+    def get_many(self, keys: IdArray) -> IdArray:
         """The values of all the keys, one list after the other."""
         if len(keys) == 1:
-            return self.of_one(int(keys[0]))
+            return self.get_one(int(keys[0]))
         starts = self.starts[keys]
         sizes = self.starts[keys + 1] - starts
         ends = sizes.cumsum()
@@ -262,7 +262,7 @@ class CompressedLists:
         found: IdArray = self.values[(starts - ends + sizes).repeat(sizes) + np.arange(total)]
         return found
 
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def list_sizes(self) -> npt.NDArray[np.int64]:
         """How long each list is."""
         return np.diff(self.starts)
 

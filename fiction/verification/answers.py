@@ -20,11 +20,11 @@ def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Verific
     for row in rows:
         what = format_question_name(row)
         try:
-            derived = format_answers(ExpressionEvaluator(universe).answer(parse_row_expression(row)), universe)
+            derived = format_answers(ExpressionEvaluator(universe).evaluate(parse_row_expression(row)), universe)
             stated = [(each["text"], each.get("entity")) for each in row["answers"]]
             check.compare(what, sorted(map(_format_answer, stated)), sorted(map(_format_answer, derived)))
         except ROW_ERRORS as broken:
-            check.broken(what, broken)
+            check.add_unreadable(what, broken)
     return check
 
 
@@ -49,7 +49,7 @@ def format_answers(answer: ExpressionAnswer, universe: Universe) -> list[tuple[s
         "region": items.region,
         "country": items.country,
     }.get(answer.kind)
-    return [(names.answer(answer.kind, value), item_of(value) if item_of else None) for value in answer.values]
+    return [(names.answer_text(answer.kind, value), item_of(value) if item_of else None) for value in answer.values]
 
 
 def _format_answer(answer: tuple[str, str | None]) -> str:

@@ -41,28 +41,28 @@ class VerificationCheck:
     def compare(self, what: str, stated: object, derived: object) -> None:
         """Count one comparison in; lists are shown with commas."""
         self.checked += 1
-        self.require(what, stated, derived)
+        self.require_equal(what, stated, derived)
 
-    def require(self, what: str, stated: object, derived: object) -> None:
+    def require_equal(self, what: str, stated: object, derived: object) -> None:
         """Count a difference in, but nothing where both are equal, as for how many there are."""
         if stated != derived:
-            self.differs(what, _format_value(stated), _format_value(derived))
+            self.add_difference(what, _format_value(stated), _format_value(derived))
 
     def compare_each(self, what: str, stated: Iterable[object], derived: Iterable[object]) -> None:
         """Count every member of both in; those that only one of them has differ."""
         left, right = Counter(map(str, stated)), Counter(map(str, derived))
         self.checked += (left | right).total()
         for each in sorted((left - right).elements()):
-            self.differs(what, each, "")
+            self.add_difference(what, each, "")
         for each in sorted((right - left).elements()):
-            self.differs(what, "", each)
+            self.add_difference(what, "", each)
 
-    def broken(self, what: str, fault: Exception) -> None:
+    def add_unreadable(self, what: str, fault: Exception) -> None:
         """Count something in that cannot be read at all."""
         self.checked += 1
-        self.differs(what, "what cannot be read", f"{type(fault).__name__} {fault}")
+        self.add_difference(what, "what cannot be read", f"{type(fault).__name__} {fault}")
 
-    def differs(self, what: str, stated: str, derived: str) -> None:
+    def add_difference(self, what: str, stated: str, derived: str) -> None:
         """Count a difference in that was found otherwise."""
         self.different += 1
         if len(self.first) < MAX_DIFFERENCES:

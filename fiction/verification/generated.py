@@ -57,12 +57,12 @@ def check_gold(
             expression = parse_row_expression(row)
             text, kind = word_question(expression, names), (row["kind"], row["template"])
             # What was written is compared, in which every list is one of JSON's.
-            derived = json.loads(json.dumps(gold.of(number, expression, text, kind).to_row()))
+            derived = json.loads(json.dumps(gold.build(number, expression, text, kind).to_row()))
         except ROW_ERRORS as broken:
-            check.broken(what, broken)
+            check.add_unreadable(what, broken)
             continue
         if kind not in known:
-            check.differs(f"template of {what}", ": ".join(map(str, kind)), "one of the templates")
+            check.add_difference(f"template of {what}", ": ".join(map(str, kind)), "one of the templates")
         for name, value in derived.items():
             check.compare(f"{name} of {what}", row.get(name), value)
     return check
@@ -77,7 +77,7 @@ def check_graph(folder: Path, told: Universe) -> VerificationCheck:
         for triple in ox.parse(block, format=ox.RdfFormat.N_TRIPLES):
             count += 1
             if triple not in store:
-                check.differs("graph", "", _format_quad(triple))
+                check.add_difference("graph", "", _format_quad(triple))
     check.checked = max(count, len(store))
     if len(store) + check.different > count:
         _find_unexpected(check, store, told)
@@ -88,14 +88,14 @@ def _find_unexpected(check: VerificationCheck, store: ox.Store, told: Universe) 
     known = {line for block in generate_triples(told) for line in block.decode().splitlines()}
     for quad in store:
         if f"{_format_quad(quad)} ." not in known:
-            check.differs("graph", _format_quad(quad), "")
+            check.add_difference("graph", _format_quad(quad), "")
 
 
 def _format_quad(quad: ox.Quad) -> str:
     return f"{quad.subject} {quad.predicate} {quad.object}"
 
 
-_QUERY_LIMITS = QueryLimits(seconds=20.0, rows=1_000_000, reply=64 << 20)
+_QUERY_LIMITS = QueryLimits(timeout_seconds=20.0, max_rows=1_000_000, reply_bytes=64 << 20)
 
 
 def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) -> VerificationCheck:
@@ -113,7 +113,7 @@ def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) 
             except SourceTimeout:
                 check.undecided += 1
             except (QueryRefused, *ROW_ERRORS) as broken:
-                check.broken(what, broken)
+                check.add_unreadable(what, broken)
     return check
 
 
@@ -124,7 +124,7 @@ def _expected_answers(row: dict[str, Any], told: Universe) -> list[str] | None:
     if not is_chain(expression):
         # Who may still live, or had no wedding, cannot be told from who died and is not told of.
         return None
-    return [entity or text for text, entity in format_answers(ExpressionEvaluator(told).answer(expression), told)]
+    return [entity or text for text, entity in format_answers(ExpressionEvaluator(told).evaluate(expression), told)]
 
 
 def _compare_answers(check: VerificationCheck, what: str, table: Table, derived: list[str]) -> None:
@@ -161,7 +161,7 @@ def check_constraints(universe: Universe, options: GenerationOptions) -> Verific
     """Everybody's life and family, and what the options ask for."""
     check = VerificationCheck("people", checked=len(universe))
     for sentence in find_violations(universe, options):
-        check.differs("constraints", sentence, "that it holds")
+        check.add_difference("constraints", sentence, "that it holds")
     return check
 
 
@@ -175,7 +175,7 @@ def check_split(universe: Universe, told: FactSources, options: GenerationOption
             raise WorldError(f"The split of {kind} is another universe's; generate the world again with --replace.")
         check.checked += len(stated)
         for place in np.flatnonzero(stated != derived).tolist():
-            check.differs(f"sources of {kind} {place}", str(stated[place]), str(derived[place]))
+            check.add_difference(f"sources of {kind} {place}", str(stated[place]), str(derived[place]))
     return check
 
 
@@ -185,12 +185,12 @@ def check_articles(
     """Every sentence of every article."""
     check = VerificationCheck("sentences of articles")
     text = EmbeddedText(folder / TEXT_FOLDER)
-    known = universe.told_by(told, BY_TEXT)
+    known = universe.restrict_to_sources(told, BY_TEXT)
     count = 0
     for article in generate_articles(known, ItemCatalog(known), options):
         count += 1
         _compare_article(check, text, article)
-    check.require("number of articles", len(text), count)
+    check.require_equal("number of articles", len(text), count)
     return check
 
 
@@ -199,7 +199,7 @@ def _compare_article(check: VerificationCheck, text: EmbeddedText, article: Arti
     check.compare_each(article.title, found.sentences, article.sentences)
     # The same sentences under other headings, in another order or about somebody else are another article.
     if sorted(found.sentences) == sorted(article.sentences) and found != article:
-        check.differs(article.title, str(found), str(article))
+        check.add_difference(article.title, str(found), str(article))
 
 
 def _load_article(text: EmbeddedText, wanted: Article) -> Article:
@@ -220,7 +220,7 @@ def check_pages(folder: Path, universe: Universe, told: FactSources, options: Ge
     for marked in chain([first] if first else [], made):
         check.compare_each(marked.page.address, _page_sentences(web, marked), marked.page.sentences)
         rows.append(_canonical_json(marked.to_row(universe)))
-    check.require("number of pages", len(web), len(rows))
+    check.require_equal("number of pages", len(web), len(rows))
     check.compare_each("marks", (_canonical_json(row) for _, row in iter_json_objects(folder / PAGES_FILE)), rows)
     return check
 

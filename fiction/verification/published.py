@@ -30,7 +30,7 @@ def check_questions(rows: list[dict[str, Any]], values: ValueCodec) -> Verificat
         try:
             _check_question(check, row, values, depth)
         except ROW_ERRORS as broken:
-            check.broken(format_question_name(row), broken)
+            check.add_unreadable(format_question_name(row), broken)
     return check
 
 
@@ -45,9 +45,9 @@ def _check_question(check: VerificationCheck, row: dict[str, Any], values: Value
     if chain is None:
         check.undecided += 1
         return
-    check.compare(f"wording of {what}", row["text"], chain.text(values))
-    check.compare(f"template of {what}", row["template"], " ".join(chain.template()))
-    check.compare(f"type of {what}", row["type"], chain.type(depth))
+    check.compare(f"wording of {what}", row["text"], chain.format_text(values))
+    check.compare(f"template of {what}", row["template"], " ".join(chain.build_template()))
+    check.compare(f"type of {what}", row["type"], chain.template_number(depth))
 
 
 def _find_grammar_depth(rows: list[dict[str, Any]]) -> int:
@@ -57,7 +57,9 @@ def _find_grammar_depth(rows: list[dict[str, Any]]) -> int:
             chain = to_chain(parse_row_expression(row))
         except ROW_ERRORS:
             continue
-        numbered = [depth for depth in range(4, _MAX_DEPTH) if chain and chain.type(depth) == row.get("type")]
+        numbered = [
+            depth for depth in range(4, _MAX_DEPTH) if chain and chain.template_number(depth) == row.get("type")
+        ]
         return numbered[0] if numbered else GRAMMAR_DEPTH
     return GRAMMAR_DEPTH
 
@@ -68,7 +70,7 @@ def check_relations(stated: StatedFacts, values: ValueCodec) -> VerificationChec
     if not stated.relations:
         return check
     known = {**RELATIONS, _MARRIED_RELATION.name: _MARRIED_RELATION}
-    check.require("relations", sorted(stated.relations), sorted(known))
+    check.require_equal("relations", sorted(stated.relations), sorted(known))
     for name, cells in stated.relations.items():
         if name in known:
             _check_relation_cells(check, known[name], cells, values)
@@ -79,10 +81,10 @@ def _check_relation_cells(check: VerificationCheck, found: KinshipRelation, cell
     titles = values.universe.titles
     for row, title in enumerate(titles):
         people = find_related(values.universe, found, np.array([row], np.int32))
-        derived = values.texts("person", people.tolist())
-        check.compare(f"{found.words} of {title}", sorted(cells.get(title, [])), derived)
+        derived = values.format_values("person", people.tolist())
+        check.compare(f"{found.singular} of {title}", sorted(cells.get(title, [])), derived)
     for title in sorted(set(cells) - set(titles)):
-        check.require(f"{found.words} of {title}", sorted(cells[title]), [])
+        check.require_equal(f"{found.singular} of {title}", sorted(cells[title]), [])
 
 
 def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
@@ -91,7 +93,7 @@ def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
     for row, title in enumerate(values.universe.titles):
         check.compare_each(title, stated.articles.get(title, []), derive_facts(values, row))
     if stated.attributes:
-        check.compare_each("attributes", Counter(stated.attributes).elements(), values.attributes())
+        check.compare_each("attributes", Counter(stated.attributes).elements(), values.iter_attributes())
     return check
 
 
@@ -99,18 +101,18 @@ def check_sentences(folder: Path, values: ValueCodec) -> VerificationCheck:
     """Every sentence of every article of a world's folder."""
     check = VerificationCheck("facts in sentences")
     text = EmbeddedText(folder / TEXT_FOLDER)
-    check.require("number of articles", len(text), len(values.universe))
+    check.require_equal("number of articles", len(text), len(values.universe))
     for row, title in enumerate(values.universe.titles):
         try:
             article = text.article(title)
         except NotFound:
-            check.differs(title, "", "an article")
+            check.add_difference(title, "", "an article")
             continue
         said = []
         for sentence in article.sentences:
             try:
                 said += parse_sentence(title, sentence)
             except ValueError as wrong:
-                check.broken(title, wrong)
+                check.add_unreadable(title, wrong)
         check.compare_each(title, said, derive_facts(values, row))
     return check

@@ -48,7 +48,7 @@ class VerificationReport:
         return sum(check.undecided for check in self.checks)
 
     @property
-    def first(self) -> list[VerificationDifference]:
+    def first_differences(self) -> list[VerificationDifference]:
         """The first differences, at least one of every check that has any."""
         found = [check.first for check in self.checks]
         in_turn = [each[place] for place in range(MAX_DIFFERENCES) for each in found if place < len(each)]
@@ -89,7 +89,7 @@ def _run_checks(folder: Path, about: dict[str, Any]) -> Iterator[VerificationChe
     universe = Universe.load(folder / UNIVERSE_FILE)
     rows = read_question_rows(folder)
     answers = check_answers(rows, universe)
-    answers.require("number of questions", about.get("questions", 0), len(rows))
+    answers.require_equal("number of questions", about.get("questions", 0), len(rows))
     yield answers
     if about.get("format") == INSTANCE_FORMAT:
         yield from _check_instance(folder, rows, ValueCodec(universe))
@@ -106,7 +106,7 @@ def _check_generated_world(
     yield check_gold(rows, universe, told, options)
     yield check_articles(folder, universe, told, options)
     yield check_pages(folder, universe, told, options)
-    by_graph = universe.told_by(told, GRAPH)
+    by_graph = universe.restrict_to_sources(told, GRAPH)
     yield check_graph(folder, by_graph)
     yield check_queries(folder, rows, by_graph)
 

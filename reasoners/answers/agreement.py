@@ -19,16 +19,16 @@ class Agreement:
 
     answers: Mapping[str, str | None]
     """By source; None where it has no answer."""
-    agreeing: tuple[str, ...]
+    agreeing_sources: tuple[str, ...]
     """The most sources that say the same, where more than one does."""
 
     @property
     def state(self) -> str:
         """all agree, two agree, conflict, one only, or none."""
         answering = [answer for answer in self.answers.values() if answer is not None]
-        if len(self.agreeing) == len(self.answers):
+        if len(self.agreeing_sources) == len(self.answers):
             return ALL_AGREE
-        if self.agreeing:
+        if self.agreeing_sources:
             return TWO_AGREE
         return CONFLICT if len(answering) > 1 else SINGLE_SOURCE if answering else NO_ANSWERS
 
@@ -50,13 +50,13 @@ class Agreement:
         return ""
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The state in a sentence."""
         if self.state == ALL_AGREE:
             return f"All {'three' if len(self.answers) == 3 else 'the'} sources agree."
         if self.state == TWO_AGREE:
-            first, second = (SOURCE_NAMES[name] for name in self.agreeing)
-            others = [name for name in self.answers if name not in self.agreeing]
+            first, second = (SOURCE_NAMES[name] for name in self.agreeing_sources)
+            others = [name for name in self.answers if name not in self.agreeing_sources]
             silent = all(self.answers[name] is None for name in others)
             rest = ", ".join(SOURCE_NAMES[name] for name in others)
             tail = (
@@ -72,9 +72,9 @@ class Agreement:
         """As a trace's configuration keeps it."""
         return {
             "state": self.state,
-            "words": self.words,
+            "words": self.summary,
             "answers": dict(self.answers),
-            "agreeing": list(self.agreeing),
+            "agreeing": list(self.agreeing_sources),
         }
 
 

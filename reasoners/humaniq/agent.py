@@ -16,7 +16,7 @@ from reasoners.humaniq.tool_order import restrict_to_sources
 class HumanIQ:
     """The agent in one setup; it may serve many runs at once."""
 
-    setup: AgentOptions = field(default_factory=AgentOptions)
+    options: AgentOptions = field(default_factory=AgentOptions)
     stream: bool = True
     """Whether somebody wants to hear the model's words as they come."""
     chat: ChatClient | None = None
@@ -26,17 +26,17 @@ class HumanIQ:
     def solve(self, task: Task) -> ReasonerGenerator:
         """Think, act and observe until there is an answer, then write the response."""
         chat = self.chat or require_model(task)
-        task = restrict_to_sources(task, self.setup.sources)
-        finding: ReActResult = yield from ReActLoop(task, self.setup, chat, stream=self.stream).run()
-        writer = ResponseWriter(self.setup, task, chat, self.stream)
-        conclusion = yield from writer.conclude(finding.answers, finding.steps, finding.usage)
-        told = {"form": finding.form, "demonstrations_shown": finding.demonstrations}
+        task = restrict_to_sources(task, self.options.sources)
+        finding: ReActResult = yield from ReActLoop(task, self.options, chat, stream=self.stream).run()
+        writer = ResponseWriter(self.options, task, chat, self.stream)
+        conclusion = yield from writer.write_final_answer(finding.answers, finding.steps, finding.usage)
+        told = {"form": finding.prompt_format, "demonstrations_shown": finding.demonstration_count}
         return replace(conclusion, details={**told, **conclusion.details})
 
-    def prompt(self, task: Task) -> Sequence[Message]:
+    def build_prompt(self, task: Task) -> Sequence[Message]:
         """The messages that the model is sent after the steps that are taken; tools may go beside them."""
-        task = restrict_to_sources(task, self.setup.sources)
-        return ReActLoop(task, self.setup, self.chat or require_model(task), stream=False).prompt()
+        task = restrict_to_sources(task, self.options.sources)
+        return ReActLoop(task, self.options, self.chat or require_model(task), stream=False).build_prompt()
 
 
 def require_model(task: Task) -> ChatClient:

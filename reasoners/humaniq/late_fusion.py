@@ -28,7 +28,7 @@ _ANSWER_PREFIXES = {"text": "From text only: ", "graph": "From the graph only: "
 class LateFusion:
     """Two agents that know nothing of each other, and a merge."""
 
-    setup: AgentOptions = field(default_factory=AgentOptions)
+    options: AgentOptions = field(default_factory=AgentOptions)
     stream: bool = True
     chat: ChatClient | None = None
     """The model that reasons, where it is not the one that the tools ask."""
@@ -38,24 +38,26 @@ class LateFusion:
         """Ask the texts, then the graph, then merge; each pipeline's answer is a step of its own."""
         chat = self.chat or require_model(task)
         said: dict[str, str | None] = {}
-        rest, after = list(task.taken), 0
+        rest, after = list(task.prior_steps), 0
         for source in PIPELINE_SOURCES:
             own, done, rest = _split_at_answer(rest, _ANSWER_PREFIXES[source])
             if done is None:
-                said[source], after = yield from self._pipeline(source, replace(task, taken=own), chat, after)
+                said[source], after = yield from self._run_pipeline(source, replace(task, prior_steps=own), chat, after)
             else:
                 line = done.thought.removeprefix(_ANSWER_PREFIXES[source]).partition("\n")[0]
                 said[source], after = strip_or_none(line), done.position
         answers = TraceAnswers("", answer_text=said["text"], answer_graph=said["graph"])
-        if self.setup.merge == "random":
-            return self._by_chance(task.question, answers)
-        return (yield from ResponseWriter(self.setup, task, chat, self.stream).conclude(answers, (), Usage()))
+        if self.options.merge == "random":
+            return self._choose_randomly(task.question, answers)
+        return (
+            yield from ResponseWriter(self.options, task, chat, self.stream).write_final_answer(answers, (), Usage())
+        )
 
-    def _pipeline(
+    def _run_pipeline(
         self, source: str, task: Task, chat: ChatClient, after: int
     ) -> Generator[Action | TextDelta, ToolResult | None, tuple[str | None, int]]:
         """What this source alone answers, which becomes a step, and that step's position."""
-        setup = replace(self.setup, sources=source)
+        setup = replace(self.options, sources=source)
         half = ReActLoop(restrict_to_sources(task, source), setup, chat, stream=self.stream, after=after)
         answer, usage, why = None, Usage(), ""
         try:
@@ -68,12 +70,12 @@ class LateFusion:
         yield Action(thought, usage=usage.to_json() if usage.calls else None)
         return answer, half.last_position + 1
 
-    def _by_chance(self, question: str, answers: TraceAnswers) -> FinalAnswer:
+    def _choose_randomly(self, question: str, answers: TraceAnswers) -> FinalAnswer:
         found = [answer for answer in (answers.answer_text, answers.answer_graph) if answer is not None]
         if not found:
             raise QuestionRefused("Neither pipeline found an answer to this question.")
         # The same question gets the same answer again, whenever and wherever it is asked.
-        chosen = random.Random(f"{self.setup.seed} {question}").choice(found)  # noqa: S311 - no secret
+        chosen = random.Random(f"{self.options.seed} {question}").choice(found)  # noqa: S311 - no secret
         agreed = measure_agreement({"text": answers.answer_text, "graph": answers.answer_graph})
         return FinalAnswer(replace(answers, final_answer=chosen), details={"agreement": agreed.to_json()})
 

@@ -82,21 +82,21 @@ class AgentOptions:
             )
 
     @classmethod
-    def read(cls, options: Mapping[str, Any]) -> "AgentOptions":
+    def from_mapping(cls, options: Mapping[str, Any]) -> "AgentOptions":
         """The setup of these options; SetupError names the known ones where one is not."""
         known = [each.name for each in fields(cls)]
         if unknown := sorted(options.keys() - set(known)):
             raise AgentOptionsError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
         return cls(**options)
 
-    def wish(self) -> SelectionConfig:
+    def selection_config(self) -> SelectionConfig:
         """The demonstrations that are to be selected."""
         k = {"one": 1, "none": 0}.get(self.selection, self.k)
         mode = self.selection if self.selection in ("relevance", "diversity", "random") else "dpp"
         return SelectionConfig(k=k, mode=mode, seed=self.seed)
 
     @property
-    def asked_sources(self) -> tuple[str, ...]:
+    def compared_sources(self) -> tuple[str, ...]:
         """Those whose answers are compared: text and graph as they may be asked, and the model itself."""
         found = ("text", "graph") if self.sources == "both" else (self.sources,)
         return (*found, "model") if self.own_answer and self.response != "none" else found

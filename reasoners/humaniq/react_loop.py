@@ -49,18 +49,18 @@ class RunHistory:
         ]
         self.last_position = taken[-1].position if taken else after
         self._key = taken[0].trace_id if taken else uuid4()
-        self._in_a_row = 0
-        self._refused = 0
+        self._consecutive_rejections = 0
+        self._rejections = 0
 
-    def action(self, thought: str, call: ParsedToolCall, usage: dict[str, Any] | None) -> Action:
+    def build_action(self, thought: str, call: ParsedToolCall, usage: dict[str, Any] | None) -> Action:
         """The call as an action, or why it is not to be run again."""
-        if again := self._repeated(call):
-            return Action(truncate_thought(thought) or _format_call(call), usage=usage, refused=again)
+        if again := self._check_repetition(call):
+            return Action(truncate_thought(thought) or _format_call(call), usage=usage, rejection=again)
         data = {step.position: step.data for step in self.steps}
         origins = trace_argument_origins(call.arguments, self.question, data)
         return Action(truncate_thought(thought), call.tool, call.arguments, origins, usage)
 
-    def _repeated(self, call: ParsedToolCall) -> str | None:
+    def _check_repetition(self, call: ParsedToolCall) -> str | None:
         same = [step for step in self.steps if (step.tool, step.arguments) == (call.tool, call.arguments)]
         seen = next((step for step in same if step.observation is not None), None)
         if seen is not None:
@@ -75,12 +75,12 @@ class RunHistory:
         return None
 
     @property
-    def source(self) -> str | None:
+    def last_source(self) -> str | None:
         """What was seen last: text or graph; the model itself where nothing was, None of other people's tools."""
         seen = [step.tool for step in self.steps if step.tool is not None and step.observation is not None]
         return find_tool_source(seen[-1]) if seen else "model"
 
-    def add(self, action: Action, outcome: ToolResult | None) -> None:
+    def add_step(self, action: Action, outcome: ToolResult | None) -> None:
         """Remember a step with what came of it; ReasonerError when too many could not be run."""
         found = outcome.observation if outcome else None
         self.last_position += 1
@@ -93,23 +93,23 @@ class RunHistory:
                 arguments=action.arguments,
                 observation=found.text if found else None,
                 data=found.data if found else None,
-                error=action.refused or (outcome.error if outcome else None),
+                error=action.rejection or (outcome.error if outcome else None),
                 finished_at=utc_now(),
             )
         )
-        self._count(action.refused)
+        self._count_rejections(action.rejection)
 
-    def _count(self, refused: str | None) -> None:
+    def _count_rejections(self, refused: str | None) -> None:
         if refused is None:
-            self._in_a_row = 0
+            self._consecutive_rejections = 0
             return
-        self._in_a_row += 1
-        self._refused += 1
-        if self._in_a_row >= MAX_CONSECUTIVE_REJECTIONS or self._refused >= MAX_REJECTIONS:
+        self._consecutive_rejections += 1
+        self._rejections += 1
+        if self._consecutive_rejections >= MAX_CONSECUTIVE_REJECTIONS or self._rejections >= MAX_REJECTIONS:
             often = (
-                f"{self._in_a_row} in a row"
-                if self._in_a_row >= MAX_CONSECUTIVE_REJECTIONS
-                else f"{self._refused} in all"
+                f"{self._consecutive_rejections} in a row"
+                if self._consecutive_rejections >= MAX_CONSECUTIVE_REJECTIONS
+                else f"{self._rejections} in all"
             )
             raise ReasonerError(
                 f"The model wrote replies that cannot be run, {often}, the last because: {refused} "
@@ -145,8 +145,8 @@ class ReActResult:
     steps: Sequence[Step]
     usage: Usage
     """Of the call that ended it."""
-    form: str
-    demonstrations: int
+    prompt_format: str
+    demonstration_count: int
     """So many had room in the last prompt."""
 
 
@@ -158,8 +158,8 @@ class ReActLoop:
         self._setup = setup
         self._chat = chat
         self._stream = stream
-        self._trail = RunHistory(task.question, task.taken, after)
-        as_text = setup.form == "text" or (setup.form == "auto" and _TOOLS_UNSUPPORTED in chat.learnt)
+        self._trail = RunHistory(task.question, task.prior_steps, after)
+        as_text = setup.form == "text" or (setup.form == "auto" and _TOOLS_UNSUPPORTED in chat.known_limitations)
         self._prompting = PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup)
 
     @property
@@ -167,67 +167,72 @@ class ReActLoop:
         """Of the last step there is."""
         return self._trail.last_position
 
-    def prompt(self) -> Sequence[Message]:
+    def build_prompt(self) -> Sequence[Message]:
         """What the model would be sent now."""
-        return self._messages(self._stage())
+        return self._build_messages(self._current_stage())
 
     def run(self) -> Generator[Action | TextDelta, ToolResult | None, ReActResult]:
         """Act until there is an answer."""
         while True:
-            now = self._stage()
-            decision, usage = yield from self._decided(now)
-            decision = now.checked(decision)
-            if decision.ending is not None:
-                last, sources = self._trail.source, self._setup.sources
-                answers = extract_answers(decision.ending, decision.thought, last, sources)
+            now = self._current_stage()
+            decision, usage = yield from self._next_reply(now)
+            decision = now.check_reply(decision)
+            if decision.final_answer is not None:
+                last, sources = self._trail.last_source, self._setup.sources
+                answers = extract_answers(decision.final_answer, decision.thought, last, sources)
                 prompting = self._prompting
-                return ReActResult(answers, self._trail.steps, usage, prompting.form.name, prompting.shown)
-            if decision.refused is not None:
-                refused = Action(truncate_thought(decision.thought), usage=usage.to_json(), refused=decision.refused)
-                self._trail.add(refused, (yield refused))
+                return ReActResult(
+                    answers, self._trail.steps, usage, prompting.prompt_format.name, prompting.demonstration_count
+                )
+            if decision.rejection is not None:
+                refused = Action(
+                    truncate_thought(decision.thought), usage=usage.to_json(), rejection=decision.rejection
+                )
+                self._trail.add_step(refused, (yield refused))
             for place, call in enumerate(decision.calls):
                 thought = decision.thought if place == 0 else ""
-                action = self._trail.action(thought, call, usage.to_json() if place == 0 else None)
-                self._trail.add(action, (yield action))
-            if decision.left_out:
+                action = self._trail.build_action(thought, call, usage.to_json() if place == 0 else None)
+                self._trail.add_step(action, (yield action))
+            if decision.skipped_calls:
                 refused = Action(
-                    "", refused=f"{_CALL_LIMIT_NOTICE} {decision.left_out} more were left out. {_CALL_LIMIT_ADVICE}"
+                    "",
+                    rejection=f"{_CALL_LIMIT_NOTICE} {decision.skipped_calls} more were left out. {_CALL_LIMIT_ADVICE}",
                 )
-                self._trail.add(refused, (yield refused))
+                self._trail.add_step(refused, (yield refused))
 
-    def _decided(self, now: PipelineStage) -> Generator[TextDelta, None, tuple[ParsedReply, Usage]]:
+    def _next_reply(self, now: PipelineStage) -> Generator[TextDelta, None, tuple[ParsedReply, Usage]]:
         try:
-            reply = yield from self._asked(now)
+            reply = yield from self._request_reply(now)
         except (ChatInterrupted, ChatEmptyReply) as broken:
-            return ParsedReply("", refused=str(broken)), broken.usage or Usage()
-        return self._prompting.form.read(reply, self._task.question, now.tools), reply.usage
+            return ParsedReply("", rejection=str(broken)), broken.usage or Usage()
+        return self._prompting.prompt_format.parse_reply(reply, self._task.question, now.tools), reply.usage
 
-    def _asked(self, now: PipelineStage) -> Generator[TextDelta, None, ChatReply]:
+    def _request_reply(self, now: PipelineStage) -> Generator[TextDelta, None, ChatReply]:
         """The reply, asked for without what the server refuses."""
         learnt: set[str] = set()
         while True:
-            form = self._prompting.form
-            stop = () if _STOP_UNSUPPORTED in learnt | self._chat.learnt else form.stop
-            tools = form.offers(now.tools)
+            form = self._prompting.prompt_format
+            stop = () if _STOP_UNSUPPORTED in learnt | self._chat.known_limitations else form.stop_sequences
+            tools = form.tool_declarations(now.tools)
             try:
-                reply = yield from stream_reply(self._chat, self._messages(now), stop, tools, stream=self._stream)
+                reply = yield from stream_reply(self._chat, self._build_messages(now), stop, tools, stream=self._stream)
             except ChatBadRequest as refused:
-                learnt |= self._without(refused, stop)
+                learnt |= self._disable_rejected_feature(refused, stop)
             else:
-                self._chat.learnt.update(learnt)
+                self._chat.known_limitations.update(learnt)
                 return reply
 
-    def _without(self, refused: ChatBadRequest, stop: Sequence[str]) -> set[str]:
+    def _disable_rejected_feature(self, refused: ChatBadRequest, stop: Sequence[str]) -> set[str]:
         """Leave out what the server may have meant, and give what it has named; the refusal where that is nothing."""
-        if self._setup.form == "auto" and self._prompting.form.name != ReActFormat.name:
+        if self._setup.form == "auto" and self._prompting.prompt_format.name != ReActFormat.name:
             self._prompting = PromptBuilder(ReActFormat(), self._task, self._setup)
             return {_TOOLS_UNSUPPORTED} if _MENTIONS_TOOLS.search(str(refused)) else set()
         if stop and _MENTIONS_STOP.search(str(refused)):
             return {_STOP_UNSUPPORTED}
         raise refused
 
-    def _stage(self) -> PipelineStage:
+    def _current_stage(self) -> PipelineStage:
         return next_stage(self._setup.pipeline, self._task.tools, self._trail.steps)
 
-    def _messages(self, now: PipelineStage) -> list[Message]:
-        return self._prompting.messages(self._trail.steps, now.tools, now.cue)
+    def _build_messages(self, now: PipelineStage) -> list[Message]:
+        return self._prompting.build_messages(self._trail.steps, now.tools, now.instruction)

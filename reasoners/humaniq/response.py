@@ -42,9 +42,9 @@ class LinkedResponse:
     text: str
     links: tuple[dict[str, Any], ...]
     """Of each mark the step and its place in the text."""
-    dropped: int
+    invalid_references: int
     """Marks that named no such step."""
-    unlinked: int
+    unlinked_sentences: int
     """Sentences that rest on no step."""
 
 
@@ -86,19 +86,19 @@ MAX_SHORT_ANSWER_CHARS = 1_000
 class ResponseWriter:
     """Writes the response of one run."""
 
-    setup: AgentOptions
+    options: AgentOptions
     task: Task
     chat: ChatClient
     stream: bool
 
-    def conclude(
+    def write_final_answer(
         self, answers: TraceAnswers, evidence: Sequence[Step], usage: Usage
     ) -> Generator[Action | TextDelta, ToolResult | None, FinalAnswer]:
         """The conclusion with the response and how far the sources agree; Refused where none of them has an answer."""
-        details: dict[str, Any] = {"style": self.setup.response}
-        if "model" in self.setup.asked_sources:
+        details: dict[str, Any] = {"style": self.options.response}
+        if "model" in self.options.compared_sources:
             # Asked apart from the steps, so that what it remembers is a source of its own.
-            own, took, failure = yield from self._own_answer()
+            own, took, failure = yield from self._ask_without_tools()
             answers, usage = replace(answers, answer_model=own), usage + took
             details |= {"own_answer_failed": failure} if failure else {}
         known = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
@@ -109,11 +109,11 @@ class ResponseWriter:
                 answers.final_thought or "No answer was found.", usage=usage.to_json() if usage.calls else None
             )
             raise QuestionRefused("Neither the sources nor the model have an answer to this question.")
-        agreed = self._agreement(answers)
+        agreed = self._measure_agreement(answers)
         details["agreement"] = agreed.to_json()
-        if self.setup.response != "none":
+        if self.options.response != "none":
             try:
-                answers, written, took = yield from self._written(answers, agreed, evidence)
+                answers, written, took = yield from self._write_response(answers, agreed, evidence)
             except (ChatError, PromptTooLong) as failed:
                 # The answer is there already; only its wording is missing, which is told.
                 took = getattr(failed, "usage", None) or Usage()
@@ -121,7 +121,7 @@ class ResponseWriter:
             usage, details = usage + took, details | written
         return FinalAnswer(answers, usage.to_json(), details)
 
-    def _own_answer(self) -> Generator[TextDelta, None, tuple[str | None, Usage, str | None]]:
+    def _ask_without_tools(self) -> Generator[TextDelta, None, tuple[str | None, Usage, str | None]]:
         message = Message("user", render_prompt("own_answer", question=self.task.question))
         try:
             reply = yield from stream_reply(self.chat, [message], stream=False)
@@ -132,15 +132,15 @@ class ResponseWriter:
         said = split_reasoning(reply.text)[1]
         return strip_or_none(strip_answer_markup(_split_sections(said).get("answer", said))), reply.usage, None
 
-    def _agreement(self, answers: TraceAnswers) -> Agreement:
+    def _measure_agreement(self, answers: TraceAnswers) -> Agreement:
         said = {"text": answers.answer_text, "graph": answers.answer_graph, "model": answers.answer_model}
-        return measure_agreement({source: said[source] for source in self.setup.asked_sources})
+        return measure_agreement({source: said[source] for source in self.options.compared_sources})
 
-    def _written(
+    def _write_response(
         self, answers: TraceAnswers, agreed: Agreement, evidence: Sequence[Step]
     ) -> Generator[TextDelta, None, tuple[TraceAnswers, dict[str, Any], Usage]]:
         seen = [step for step in evidence if step.observation is not None]
-        message = self._message(answers, agreed, seen)
+        message = self._build_message(answers, agreed, seen)
         reply = yield from stream_reply(self.chat, [message], stream=self.stream)
         text = split_reasoning(reply.text)[1]
         if reply.stopped == "length" or not text:
@@ -148,28 +148,28 @@ class ResponseWriter:
             return answers, {"response": None, "unwritten": f"What the model wrote as a response {why}."}, reply.usage
         said = _split_sections(text)
         short = strip_or_none(strip_answer_markup(said.get("answer") or ("" if said else text)))
-        if short is not None and len(short) <= MAX_SHORT_ANSWER_CHARS and (said or self.setup.response == "short"):
+        if short is not None and len(short) <= MAX_SHORT_ANSWER_CHARS and (said or self.options.response == "short"):
             answers = replace(answers, final_answer=short)
-        if self.setup.response == "short":
+        if self.options.response == "short":
             return answers, {"response": answers.final_answer, "links": []}, reply.usage
         body, steps = said.get("response") or short or said.get("answer") or text, {step.position for step in seen}
         found = link_evidence(" ".join(filter(None, (agreed.hedge, body))), steps)
         told = {
             "response": found.text,
             "links": list(found.links),
-            "dropped_links": found.dropped,
+            "dropped_links": found.invalid_references,
             # How sure the answer is rests on no step.
-            "unlinked": link_evidence(body, steps).unlinked,
+            "unlinked": link_evidence(body, steps).unlinked_sentences,
             "hedge": agreed.hedge,
         }
         return answers, told, reply.usage
 
-    def _message(self, answers: TraceAnswers, agreed: Agreement, seen: Sequence[Step]) -> Message:
+    def _build_message(self, answers: TraceAnswers, agreed: Agreement, seen: Sequence[Step]) -> Message:
         """The request; observations give way as in the other prompts, the oldest first, and are left out at last."""
-        room = self.setup.context_tokens - self.setup.reply_tokens
+        room = self.options.context_tokens - self.options.reply_tokens
         for given_way in range(2 * len(seen) + 1):
             left_out = max(given_way - len(seen), 0)
-            shown = [self._evidence(step, cut=place < given_way) for place, step in enumerate(seen)]
+            shown = [self._format_evidence(step, cut=place < given_way) for place, step in enumerate(seen)]
             text = render_prompt(
                 "response",
                 question=self.task.question,
@@ -177,17 +177,17 @@ class ResponseWriter:
                 text=answers.answer_text,
                 graph=answers.answer_graph,
                 own=answers.answer_model,
-                own_asked=self.setup.own_answer,
-                agreement=agreed.words,
+                own_asked=self.options.own_answer,
+                agreement=agreed.summary,
                 hedge=agreed.hedge,
-                style=self.setup.response,
+                style=self.options.response,
             )
             if truncation.count_message_tokens([Message("user", text)]) <= room:
                 return Message("user", text)
         raise PromptTooLong(f"The response was not written: its prompt does not fit into {room:,} tokens.")
 
-    def _evidence(self, step: Step, *, cut: bool) -> dict[str, Any]:
-        most = min(MIN_OBSERVATION_TOKENS, self.setup.observation_tokens) if cut else self.setup.observation_tokens
+    def _format_evidence(self, step: Step, *, cut: bool) -> dict[str, Any]:
+        most = min(MIN_OBSERVATION_TOKENS, self.options.observation_tokens) if cut else self.options.observation_tokens
         text = truncate_observation(step.observation or "", most, self.task.question, self.task.context.encode)
         call = (
             f"{step.tool}: {format_input_line(step.tool, step.arguments, self.task.question) or ''}"

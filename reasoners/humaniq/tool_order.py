@@ -42,20 +42,20 @@ class PipelineStage:
     """What the model may do now: call one of these tools, or answer."""
 
     tools: Sequence[Tool]
-    cue: str = ""
-    fixed: str | None = None
+    instruction: str = ""
+    required_tool: str | None = None
     """The only tool that may be called now; empty where only the answer is left."""
 
-    def checked(self, decision: ParsedReply) -> ParsedReply:
+    def check_reply(self, decision: ParsedReply) -> ParsedReply:
         """The decision, refused where this is not the moment for it."""
-        if self.fixed is None or decision.refused is not None:
+        if self.required_tool is None or decision.rejection is not None:
             return decision
-        wrong = any(call.tool != self.fixed for call in decision.calls) or (
-            bool(self.fixed) and decision.ending is not None
+        wrong = any(call.tool != self.required_tool for call in decision.calls) or (
+            bool(self.required_tool) and decision.final_answer is not None
         )
         if wrong:
-            return ParsedReply(decision.thought or decision.ending or "", refused=self.cue)
-        return ParsedReply(decision.thought, decision.calls[:1], decision.ending)
+            return ParsedReply(decision.thought or decision.final_answer or "", rejection=self.instruction)
+        return ParsedReply(decision.thought, decision.calls[:1], decision.final_answer)
 
 
 def next_stage(pipeline: str, tools: Sequence[Tool], steps: Sequence[Step]) -> PipelineStage:

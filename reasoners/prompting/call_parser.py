@@ -38,11 +38,11 @@ class ParsedReply:
 
     thought: str
     calls: tuple[ParsedToolCall, ...] = ()
-    ending: str | None = None
+    final_answer: str | None = None
     """The answer as it was written, behind `Final Answer:`."""
-    left_out: int = 0
+    skipped_calls: int = 0
     """Calls of the same reply that are not to be run."""
-    refused: str | None = None
+    rejection: str | None = None
     """Why nothing can be done with it, and how to do it right."""
 
 
@@ -141,7 +141,7 @@ def _validate_arguments(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
 def _coerce_value(parameter: Parameter, value: Any) -> Any:
     """The value as the argument wants it, where that can be told."""
     if isinstance(value, str):
-        return split_ids(value) if (parameter.kind, parameter.item) == ("list", "id") else parameter.read(value)
+        return split_ids(value) if (parameter.kind, parameter.item_kind) == ("list", "id") else parameter.parse(value)
     if parameter.kind == "text":
         if isinstance(value, (dict, list, bool)):
             raise ValueError(f"{_truncate_quote(json.dumps(value, ensure_ascii=False))} is no text")

@@ -31,40 +31,40 @@ class ChatFormat:
     """Messages, with the tools beside them."""
 
     name = CHAT_FORMAT_NAME
-    stop: tuple[str, ...] = ()
+    stop_sequences: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self._shown: tuple[PromptExample, ...] | None = None
-        self._written: list[Message] = []
+        self._cached_examples: tuple[PromptExample, ...] | None = None
+        self._cached_messages: list[Message] = []
 
     def messages(self, material: PromptParts) -> list[Message]:
         """The instructions, the demonstrations as earlier questions, the question with the steps so far."""
-        found = [*self._opening(material), *_example_messages(material.shown, "")]
-        return [*found, Message("user", material.cue)] if material.cue else found
+        found = [*self._opening_messages(material), *_example_messages(material.example, "")]
+        return [*found, Message("user", material.instruction)] if material.instruction else found
 
-    def _opening(self, material: PromptParts) -> list[Message]:
+    def _opening_messages(self, material: PromptParts) -> list[Message]:
         """What comes before the question; written once, as long as the demonstrations are the same."""
-        if self._shown is not material.demonstrations:
+        if self._cached_examples is not material.demonstrations:
             system = render_prompt("chat", sources=material.sources, demonstrations=len(material.demonstrations))
-            self._shown, self._written = material.demonstrations, [Message("system", system)]
+            self._cached_examples, self._cached_messages = material.demonstrations, [Message("system", system)]
             for number, each in enumerate(material.demonstrations, start=1):
-                self._written += _example_messages(each, f"shown_{number}_")
-        return self._written
+                self._cached_messages += _example_messages(each, f"shown_{number}_")
+        return self._cached_messages
 
-    def offers(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+    def tool_declarations(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """The tools that go beside the messages."""
         return tools
 
-    def read(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply:
+    def parse_reply(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply:
         """What the model decided."""
         if not reply.calls:
             return parse_react_reply(reply, question, tools, CHAT_RETRY_HINT)
         try:
             calls = tuple(_parse_tool_call(written, question, tools) for written in reply.calls[:MAX_CALLS_PER_REPLY])
         except InvalidToolCall as wrong:
-            return ParsedReply(_format_reply(reply), refused=str(wrong))
+            return ParsedReply(_format_reply(reply), rejection=str(wrong))
         thinking, said = split_reasoning(reply.text)
-        return ParsedReply(said or thinking, calls, left_out=len(reply.calls) - len(calls))
+        return ParsedReply(said or thinking, calls, skipped_calls=len(reply.calls) - len(calls))
 
 
 def _parse_tool_call(written: Written, question: str, tools: Sequence[Tool]) -> ParsedToolCall:
@@ -90,6 +90,8 @@ def _example_messages(shown: PromptExample, prefix: str) -> Iterator[Message]:
             calls = tuple(Written(f"{prefix}{call.id}", call.name, call.arguments) for call in each.calls)
             answers = f"{prefix}{each.call_id}" if each.call_id else ""
             # Servers refuse an assistant's message with neither words nor calls.
-            yield Message(each.role, each.said or ("" if calls else "(nothing)"), calls, answers)
-    if shown.ending is not None:
-        yield Message("assistant", "\n\n".join(filter(None, (shown.thought, f"{FINAL_ANSWER_LABEL} {shown.ending}"))))
+            yield Message(each.role, each.text_with_reasoning or ("" if calls else "(nothing)"), calls, answers)
+    if shown.final_answer is not None:
+        yield Message(
+            "assistant", "\n\n".join(filter(None, (shown.final_thought, f"{FINAL_ANSWER_LABEL} {shown.final_answer}")))
+        )

@@ -23,9 +23,9 @@ class PromptExample:
 
     question: str
     steps: tuple[Step, ...]
-    thought: str = ""
+    final_thought: str = ""
     """The last one, before the answer."""
-    ending: str | None = None
+    final_answer: str | None = None
 
 
 def build_example(record: TraceRecord, tools: Collection[str] | None, sources: str = "both") -> PromptExample:
@@ -47,10 +47,10 @@ def replace_observation(step: Step, text: str) -> Step:
 class PromptParts:
     """The parts of one prompt, already cut to size."""
 
-    shown: PromptExample
+    example: PromptExample
     """The question with the steps so far."""
     demonstrations: tuple[PromptExample, ...]
     tools: Sequence[Tool]
     sources: str
-    cue: str = ""
+    instruction: str = ""
     """What is asked for next, where the model is not free to choose."""

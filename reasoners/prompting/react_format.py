@@ -33,30 +33,32 @@ class ReActFormat:
     """Text with stop sequences."""
 
     name = TEXT_FORMAT_NAME
-    stop = STOP_SEQUENCES
+    stop_sequences = STOP_SEQUENCES
 
     def __init__(self) -> None:
-        self._shown: tuple[PromptExample, ...] | None = None
-        self._written: list[str] = []
+        self._cached_examples: tuple[PromptExample, ...] | None = None
+        self._cached_texts: list[str] = []
 
     def messages(self, material: PromptParts) -> list[Message]:
         """The instructions with tools and demonstrations; the question and the steps, up to the next thought."""
-        if self._shown is not material.demonstrations:
+        if self._cached_examples is not material.demonstrations:
             # Written once, as long as they are the same.
-            self._shown, self._written = (
+            self._cached_examples, self._cached_texts = (
                 material.demonstrations,
                 [format_transcript(_convert_example(each)) for each in material.demonstrations],
             )
-        system = render_prompt("react", sources=material.sources, tools=material.tools, demonstrations=self._written)
-        so_far = format_transcript(_convert_example(material.shown))
-        cue = f"({material.cue})\n" if material.cue else ""
+        system = render_prompt(
+            "react", sources=material.sources, tools=material.tools, demonstrations=self._cached_texts
+        )
+        so_far = format_transcript(_convert_example(material.example))
+        cue = f"({material.instruction})\n" if material.instruction else ""
         return [Message("system", system), Message("user", f"{so_far}{cue}Thought:")]
 
-    def offers(self, tools: Sequence[Tool]) -> Sequence[Tool]:  # noqa: ARG002 - the prompt names them
+    def tool_declarations(self, tools: Sequence[Tool]) -> Sequence[Tool]:  # noqa: ARG002 - the prompt names them
         """No tool goes beside the messages."""
         return ()
 
-    def read(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply:
+    def parse_reply(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply:
         """What the model decided."""
         return parse_react_reply(reply, question, tools, TEXT_RETRY_HINT)
 
@@ -69,7 +71,7 @@ def parse_react_reply(reply: ChatReply, question: str, tools: Sequence[Tool], ho
     thinking, said = split_reasoning(reply.text)
     if reply.stopped == "length":
         refused = f"The reply was cut off, because it was too long. Think in a few words. {how}"
-        return ParsedReply(reply.text, refused=refused)
+        return ParsedReply(reply.text, rejection=refused)
     told = parse_transcript(_truncate_at_observation(said))
     acted = next((place for place, turn in enumerate(told.turns) if turn.action is not None), None)
     turns = told.turns if acted is None else told.turns[: acted + 1]
@@ -78,11 +80,11 @@ def parse_react_reply(reply: ChatReply, question: str, tools: Sequence[Tool], ho
         try:
             return ParsedReply(thought or thinking, calls=(_parse_turn_call(told.turns[acted], question, tools),))
         except InvalidToolCall as wrong:
-            return ParsedReply(reply.text, refused=str(wrong))
+            return ParsedReply(reply.text, rejection=str(wrong))
     if told.final_answer is not None:
         thought = "\n".join(filter(None, (thought, told.final_thought)))
-        return ParsedReply(thought or thinking, ending=told.final_answer)
-    return ParsedReply(reply.text, refused=f"The reply has no action and no answer. {how}")
+        return ParsedReply(thought or thinking, final_answer=told.final_answer)
+    return ParsedReply(reply.text, rejection=f"The reply has no action and no answer. {how}")
 
 
 def _truncate_at_observation(said: str) -> str:
@@ -121,6 +123,6 @@ def _convert_example(shown: PromptExample) -> ReactTranscript:
     return ReactTranscript(
         question=shown.question,
         turns=[step_to_turn(step, shown.question) for step in shown.steps],
-        final_thought=shown.thought or None,
-        final_answer=shown.ending,
+        final_thought=shown.final_thought or None,
+        final_answer=shown.final_answer,
     )

@@ -21,7 +21,7 @@ class ReplayReasoner:
     name = "replay"
 
     def __init__(self) -> None:
-        self._learned: tuple[list[tuple[UUID, int]], ReplayKnowledge] | None = None
+        self._cached_knowledge: tuple[list[tuple[UUID, int]], ReplayKnowledge] | None = None
 
     def solve(self, task: Task) -> ReasonerGenerator:
         """Re-run what the demonstrations show with the values of this question; Refused where the pattern breaks."""
@@ -29,10 +29,10 @@ class ReplayReasoner:
             raise QuestionRefused(
                 "I can't follow any demonstration here: there is none; choose a library that has some."
             )
-        lessons = self._lessons(task)
+        lessons = self._learn_demonstrations(task)
         walk = ReplaySession(task)
         broken: list[str] = []
-        for way in self._ways(task, DemonstrationReplayer(walk, lessons), lessons):
+        for way in self._candidate_replays(task, DemonstrationReplayer(walk, lessons), lessons):
             try:
                 followed = yield from way()
             except (ReplayBroken, ToolCallFailed) as stuck:
@@ -42,15 +42,15 @@ class ReplayReasoner:
         why = "; or ".join(dict.fromkeys(broken))
         raise QuestionRefused(f"I can't follow any demonstration here: {why}.")
 
-    def _lessons(self, task: Task) -> ReplayKnowledge:
+    def _learn_demonstrations(self, task: Task) -> ReplayKnowledge:
         shown = sorted(task.demonstrations, key=lambda record: record.trace.id)
         keys = [(each.trace.id, each.trace.version) for each in shown]
-        learned = self._learned
+        learned = self._cached_knowledge
         if learned is None or learned[0] != keys:
-            self._learned = learned = keys, ReplayKnowledge(shown)
+            self._cached_knowledge = learned = keys, ReplayKnowledge(shown)
         return learned[1]
 
-    def _ways(
+    def _candidate_replays(
         self, task: Task, follower: DemonstrationReplayer, lessons: ReplayKnowledge
     ) -> list[Callable[[], ReplayGenerator]]:
         """The readings that differ in what they ask, else the question's own words."""
@@ -61,16 +61,16 @@ class ReplayReasoner:
         ways: list[Callable[[], ReplayGenerator]] = [
             partial(follower.follow, fit) for fit in list(fits.values())[:MAX_READINGS]
         ]
-        return ways or [partial(follower.own_words, task.question)]
+        return ways or [partial(follower.follow_own_words, task.question)]
 
 
 def _build_final_answer(followed: ReplayResult, walk: ReplaySession, lessons: ReplayKnowledge) -> FinalAnswer:
     answer = ", ".join(followed.answers)
-    if followed.nothing:
-        if lessons.nothing is None:
+    if followed.is_empty:
+        if lessons.no_answer_text is None:
             raise QuestionRefused(
                 "I can't follow any demonstration here: nothing is found, and none shows what to answer then."
             )
-        answer = lessons.nothing
-    answers = TraceAnswers(final_answer=answer, final_thought=walk.thought(f"So the answer is: {answer}."))
+        answer = lessons.no_answer_text
+    answers = TraceAnswers(final_answer=answer, final_thought=walk.compose_thought(f"So the answer is: {answer}."))
     return FinalAnswer(answers, details={"replay": followed.details})

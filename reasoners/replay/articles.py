@@ -21,11 +21,11 @@ class ArticleLookup:
         self._best: dict[str, list[str]] = {}
         self._titles: dict[str, str] = {}
 
-    def titled(self, thing: FoundEntity) -> FoundEntity:
+    def with_article_title(self, thing: FoundEntity) -> FoundEntity:
         """The thing under the title of its article, where that is known to be another one than its name."""
         return FoundEntity(self._titles.get(thing.id or "", thing.text), thing.id)
 
-    def told(self, template: str, thing: FoundEntity) -> ReplayGenerator:
+    def look_up(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """What the article about a thing says; [] where it says nothing."""
         inquiry, asked = self._inquiry, template.replace(BLANK, thing.text)
         try:
@@ -33,9 +33,11 @@ class ArticleLookup:
         except ToolCallFailed as failed:
             inquiry.unclear.append(str(failed))
             return []
-        thing = self.titled(thing)
+        thing = self.with_article_title(thing)
         found = inquiry.reader.answers(template, TEXT, sentences, thing.text)
-        if not found and (odd := inquiry.reader.odd(sentences if inquiry.spread else best, thing.text, template, TEXT)):
+        if not found and (
+            odd := inquiry.reader.find_unread(sentences if inquiry.spread else best, thing.text, template, TEXT)
+        ):
             inquiry.doubt(asked, odd)
         people = kin.is_personal(relation_of(template))
         return [FoundEntity(text) for text in found if not people or plain(text) != plain(thing.text)]
@@ -47,29 +49,29 @@ class ArticleLookup:
             thought = self._inquiry.lessons.thought("read", template, asked, thing.text)
             title = thing.text
             try:
-                read = yield from self._inquiry.walk.call(thought, "read", title=title, question=asked)
+                read = yield from self._inquiry.walk.call_tool(thought, "read", title=title, question=asked)
             except ToolCallFailed:
                 # Namesakes have titles of their own, which graphs do not know.
-                title = yield from self._inquiry.names.title(thing)
+                title = yield from self._inquiry.names.find_title(thing)
                 if title == thing.text:
                     raise
                 self._titles[str(thing.id)] = title
-                read = yield from self._inquiry.walk.call(thought, "read", title=title, question=asked)
+                read = yield from self._inquiry.walk.call_tool(thought, "read", title=title, question=asked)
             if "sentences" not in read:
                 raise ReplayBroken(f"several articles are called {title}")
             self._read[thing.text] = list(read["sentences"])
             self._best[thing.text] = [best["text"] for best in read["best"]]
         return self._read[thing.text], self._best[thing.text]
 
-    def having(self, fact: str, value: str) -> ReplayGenerator:
+    def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """Whom articles tell to have the value, by the snippets of a search for it."""
         inquiry, asked = self._inquiry, f"Whose {fact} is {value}?"
-        seen = yield from inquiry.walk.call(f"{asked} I search the articles.", "wikisearch", query=value)
+        seen = yield from inquiry.walk.call_tool(f"{asked} I search the articles.", "wikisearch", query=value)
         whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
         telling = [hit for hit in seen["hits"] if whole.search(hit["snippet"])]
         found = []
         for hit in telling:
-            has = inquiry.reader.has(fact, value, TEXT, hit["snippet"], hit["title"])
+            has = inquiry.reader.states_value(fact, value, TEXT, hit["snippet"], hit["title"])
             if has is None:
                 raise ReplayBroken(
                     f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration"

@@ -66,14 +66,14 @@ class AnalyzedDemonstration:
             self._take(step)
             self._data[step.position] = step.data
         for ask in self.asks:
-            ask.values = ask.values or self._people(ask, self._mentioned(ask))
+            ask.values = ask.values or self._people(ask, self._find_mentioned(ask))
 
     @property
-    def named(self) -> list[str]:
+    def span_texts(self) -> list[str]:
         """The texts of the spans."""
         return [self.question[start:end] for start, end in self.spans]
 
-    def later(self, step: int) -> str:
+    def text_after(self, step: int) -> str:
         """Everything that was thought and asked after a step, down to the answer."""
         told = [f"{each.thought} {each.arguments}" for each in self.record.steps if each.position > step]
         return " ".join((*told, self.record.trace.final_thought or "", self.answer))
@@ -114,7 +114,7 @@ class AnalyzedDemonstration:
             return None
         origin = next((o for name, o in step.origins.items() if step.arguments.get(name) == text), None)
         given = [part for part in _texts(origin, text) if part in text]
-        given = given or [name for name in self.named if name in text] or names_in(text)
+        given = given or [name for name in self.span_texts if name in text] or names_in(text)
         days = [text[start:end] for start, end, _ in days_in(text) if any(part in text[start:end] for part in given)]
         return max(days or given, key=len) if given else None
 
@@ -153,9 +153,9 @@ class AnalyzedDemonstration:
                 continue
         return None
 
-    def _mentioned(self, ask: RecordedLookup) -> list[str]:
+    def _find_mentioned(self, ask: RecordedLookup) -> list[str]:
         """What was read for an ask and is spoken of afterwards; pages speak of many, articles of one."""
-        later, found = self.later(ask.step), []
+        later, found = self.text_after(ask.step), []
         days = {day for _, _, day in days_in(later)}
         for sentence in ask.sentences:
             if ask.source == WEB and ask.subject not in sentence:
@@ -167,7 +167,7 @@ class AnalyzedDemonstration:
 
     def _people(self, ask: RecordedLookup, values: list[str]) -> list[str]:
         """Of those whom a question for people may have found, those of whom is asked next, if anything is."""
-        later = {each.subject for each in self.asks if each.step > ask.step} - {ask.subject, *self.named}
+        later = {each.subject for each in self.asks if each.step > ask.step} - {ask.subject, *self.span_texts}
         if not ask.template.startswith("Who is the ") or not later:
             return values
         return [value for value in values if value in later]
@@ -183,7 +183,7 @@ class AnalyzedDemonstration:
     @property
     def words(self) -> list[str]:
         """The values in small letters that its question tells and nothing was searched by: and whose hobby is chess."""
-        return [value for _, value in self.facts if value[:1].islower() and value not in self.named]
+        return [value for _, value in self.facts if value[:1].islower() and value not in self.span_texts]
 
 
 def format_cell(cell: Mapping[str, Any] | None) -> str | None:

@@ -20,7 +20,7 @@ class FrameFit:
     """A frame on another question: what stands in each hole."""
 
     frame: QuestionFrame
-    filled: tuple[str, ...]
+    hole_texts: tuple[str, ...]
     phrases: tuple[NounPhrase | None, ...]
     """Of the holes for things what they mean."""
     asks: tuple[tuple[str, ...], ...]
@@ -112,7 +112,7 @@ def _adapt_templates(
         for template in hole.asks:
             new: str | None = template
             if relation and RELATION_QUESTION.fullmatch(template):
-                new = wordings.asked(singular(relation))
+                new = wordings.template_for(singular(relation))
             elif region is not None:
                 new = _find_template(region, template, frame, wordings)
             if new is None:
@@ -127,5 +127,5 @@ def _find_template(region: str, template: str, frame: QuestionFrame, wordings: Q
         return template
     noun = re.fullmatch(r"have (?:the|their) ([a-z ]+?)(?: in)?", region)
     if noun and frame.operation == operations.EQUAL:
-        return wordings.asked(noun[1], what=True)
-    return wordings.like(region, template)
+        return wordings.template_for(noun[1], what=True)
+    return wordings.find_similar(region, template)

@@ -29,7 +29,7 @@ class ReplayResult:
     """An answer, and how it was come to."""
 
     answers: list[str]
-    nothing: bool
+    is_empty: bool
     """Whether the sources tell that there is nothing."""
     details: dict[str, Any]
 
@@ -45,7 +45,7 @@ class DemonstrationReplayer:
         looked = []
         known: dict[str, FoundEntity] = {}
         value = ""
-        for hole, text, phrase, asks in zip(fit.frame.holes, fit.filled, fit.phrases, fit.asks, strict=True):
+        for hole, text, phrase, asks in zip(fit.frame.holes, fit.hole_texts, fit.phrases, fit.asks, strict=True):
             if phrase is None:
                 value = text if hole.kind == "value" else value
                 continue
@@ -55,7 +55,7 @@ class DemonstrationReplayer:
             for thing in things:
                 each = []
                 for template in asks:
-                    found = yield from self._lookups.ask(template, thing, on_the_way=len(things) > 1)
+                    found = yield from self._lookups.look_up(template, thing, on_the_way=len(things) > 1)
                     known.update((one.text, one) for one in found)
                     each.append(tuple(one.text for one in found))
                 values.append(tuple(each))
@@ -65,7 +65,7 @@ class DemonstrationReplayer:
         except UndecidedAnswer as undecided:
             raise ReplayBroken(str(undecided)) from undecided
         if fit.frame.counted:
-            return ReplayResult([str(len(answers))], nothing=False, details=_describe_fit(fit))
+            return ReplayResult([str(len(answers))], is_empty=False, details=_describe_fit(fit))
         titles = yield from self._titles([known.get(each, FoundEntity(each)) for each in answers])
         return ReplayResult(titles, not titles, _describe_fit(fit))
 
@@ -75,11 +75,11 @@ class DemonstrationReplayer:
         for thing in things:
             title = thing.text
             if len(things) <= MAX_TITLES and NAME.fullmatch(thing.text) and " " in thing.text:
-                title = yield from self._lookups.names.title(thing)
+                title = yield from self._lookups.names.find_title(thing)
             titles.append(title)
         return titles
 
-    def own_words(self, question: str) -> ReplayGenerator:
+    def follow_own_words(self, question: str) -> ReplayGenerator:
         """The answer by asking with the question's own words of the one that it speaks of, as a demonstration does."""
         begun = question.index(" ") if " " in question else 0
         spans = [widen_phrase(question, *match.span()) for match in NAME.finditer(question, begun)]
@@ -90,24 +90,26 @@ class DemonstrationReplayer:
         things = yield from self._reach(phrase, what=False)
         found: dict[str, None] = {}
         for thing in things:
-            told = yield from self._lookups.ask(template, thing)
+            told = yield from self._lookups.look_up(template, thing)
             found.update(dict.fromkeys(one.text for one in told))
         return ReplayResult(list(found), not found, {"alignment": {"asked": template}, "demonstrations": []})
 
     def _reach(self, phrase: NounPhrase, *, what: bool) -> ReplayGenerator:
         """Whom or what a phrase means: from its start along its relations."""
         start = phrase.start
-        things = yield from (self._named(start) if isinstance(start, NameReference) else self._having(start))
+        things = yield from (
+            self._resolve_name(start) if isinstance(start, NameReference) else self._resolve_property(start)
+        )
         for place, relation in reversed(list(enumerate(phrase.relations))):
             if picked := parse_ranking(relation):
                 things = yield from self._pick(things, *picked)
                 continue
-            template = self._lessons.wordings.asked(relation, what=what and place == 0)
+            template = self._lessons.wordings.template_for(relation, what=what and place == 0)
             reached: list[FoundEntity] = []
             for thing in things:
-                found = yield from self._lookups.ask(template, thing, on_the_way=place > 0 or len(things) > 1)
+                found = yield from self._lookups.look_up(template, thing, on_the_way=place > 0 or len(things) > 1)
                 reached = merge_entities(reached, found)
-            if not reached and place > 0 and self._lookups.spread:
+            if not reached and place > 0 and self._lookups.facts_are_spread:
                 raise ReplayBroken(
                     f"no source tells who is the {relation} of {join_names([each.text for each in things[:3]])}"
                 )
@@ -116,13 +118,13 @@ class DemonstrationReplayer:
 
     def _pick(self, things: list[FoundEntity], order: str, event: str) -> ReplayGenerator:
         """Those of several of whom something is true first or last, as demonstrations decide it between things."""
-        template = self._lessons.wordings.like(event, "When")
+        template = self._lessons.wordings.find_similar(event, "When")
         operation = operations.FIRST if order in ("first", "earliest") else operations.LAST
         if template is None or not {operations.FIRST, operations.LAST} & self._lessons.operations:
             raise ReplayBroken(f"no demonstration shows who is the {order}-{event} of several")
         days = []
         for thing in things:
-            found = yield from self._lookups.ask(template, thing, on_the_way=True)
+            found = yield from self._lookups.look_up(template, thing, on_the_way=True)
             days.append((tuple(day.text for day in found),))
         try:
             places = operations.apply_operation(
@@ -132,24 +134,24 @@ class DemonstrationReplayer:
             raise ReplayBroken(str(undecided)) from undecided
         return [things[int(place)] for place in places]
 
-    def _named(self, start: NameReference) -> ReplayGenerator:
-        found = yield from self._lookups.names.named(start.text)
+    def _resolve_name(self, start: NameReference) -> ReplayGenerator:
+        found = yield from self._lookups.names.resolve(start.text)
         return [found]
 
-    def _having(self, start: PropertyReference) -> ReplayGenerator:
+    def _resolve_property(self, start: PropertyReference) -> ReplayGenerator:
         """Everybody who has the first of the values that demonstrations search by, and then the others."""
         facts = sorted(start.facts, key=lambda fact: fact[0] not in self._lessons.backward)
-        things = yield from self._lookups.having(*facts[0])
+        things = yield from self._lookups.find_having(*facts[0])
         for fact, value in facts[1:]:
             kept = []
             untold = False
             for thing in things:
-                template = self._lessons.wordings.asked(fact, what=True)
-                found = yield from self._lookups.ask(template, thing, on_the_way=True)
+                template = self._lessons.wordings.template_for(fact, what=True)
+                found = yield from self._lookups.look_up(template, thing, on_the_way=True)
                 untold = untold or not found
                 if plain(value) in (plain(one.text) for one in found):
                     kept.append(thing)
-            if untold and not kept and self._lookups.spread:
+            if untold and not kept and self._lookups.facts_are_spread:
                 raise ReplayBroken(f"no source tells the {fact} of all who may be meant")
             things = kept
         return things
@@ -157,7 +159,7 @@ class DemonstrationReplayer:
 
 def _describe_fit(fit: FrameFit) -> dict[str, Any]:
     shown = fit.frame.demonstration
-    pairs = [{"there": hole.text, "here": text} for hole, text in zip(fit.frame.holes, fit.filled, strict=True)]
+    pairs = [{"there": hole.text, "here": text} for hole, text in zip(fit.frame.holes, fit.hole_texts, strict=True)]
     asks = sorted({template for asks in fit.asks for template in asks})
     return {
         "alignment": {"holes": pairs, "asked": asks, "operation": fit.operation, "counted": fit.frame.counted},

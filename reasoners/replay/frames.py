@@ -52,7 +52,7 @@ def learn_frame(shown: AnalyzedDemonstration, wordings: QuestionTemplates) -> Qu
     """
     spans = _phrases_of(shown)
     holes = [
-        _HoleBuilder(shown.question[start:end], parse_phrase(shown.question[start:end]), shown.named)
+        _HoleBuilder(shown.question[start:end], parse_phrase(shown.question[start:end]), shown.span_texts)
         for start, end in spans
     ]
     if not holes or any(hole.phrase is None for hole in holes):
@@ -61,7 +61,7 @@ def learn_frame(shown: AnalyzedDemonstration, wordings: QuestionTemplates) -> Qu
         hole = _hole_for(ask, holes)
         if hole is None:
             return None
-        hole.take(ask)
+        hole.add_lookup(ask)
     for hole in holes:
         hole.explain(wordings)
         if hole.phrase:
@@ -80,11 +80,11 @@ class _HoleBuilder:
     inner: list[str] = field(default_factory=list)
     outer: dict[str, list[RecordedLookup]] = field(default_factory=dict)
     reached: set[str] = field(default_factory=set)
-    found: list[str] = field(default_factory=list)
+    final_values: list[str] = field(default_factory=list)
     """What the phrase has come to, where its last relation was asked for."""
     unexplained: bool = False
 
-    def take(self, ask: RecordedLookup) -> None:
+    def add_lookup(self, ask: RecordedLookup) -> None:
         """Sort an ask in."""
         relation = RELATION_QUESTION.fullmatch(ask.template)
         mine = self.phrase.relations if self.phrase else ()
@@ -108,7 +108,7 @@ class _HoleBuilder:
         others = [template for template in self.outer if not RELATION_QUESTION.fullmatch(template)]
         if len(left) == len(self.outer) == len(others) == 1:
             wordings.by_phrase.setdefault(left[0], others[0])
-            self.found = [value for ask in self.outer.pop(others[0]) for value in ask.values]
+            self.final_values = [value for ask in self.outer.pop(others[0]) for value in ask.values]
         elif left:
             # A relation was taken apart into others: the granddaughter into the daughter of the child.
             self.unexplained = True
@@ -178,7 +178,7 @@ def _collect_values(hole: _HoleBuilder, given: FrameHole) -> LookupValues:
         )
         for subject in subjects
     )
-    return LookupValues(tuple(subjects), values) if subjects else LookupValues(tuple(hole.found))
+    return LookupValues(tuple(subjects), values) if subjects else LookupValues(tuple(hole.final_values))
 
 
 def _with_values(text: str) -> Iterator[str | FrameHole]:

@@ -23,36 +23,36 @@ class GraphLookup:
     def __init__(self, inquiry: LookupState) -> None:
         self._inquiry = inquiry
 
-    def candidate(self, template: str, thing: FoundEntity) -> ReplayGenerator:
+    def find_candidate(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """The written query that is read as what is asked, and in no wider sense; None where there is none."""
-        entity = thing.id or (yield from self._inquiry.names.named(thing.text)).id
+        entity = thing.id or (yield from self._inquiry.names.resolve(thing.text)).id
         if entity is None:
             return None
         lessons, asked = self._inquiry.lessons, template.replace(BLANK, thing.text)
         self._inquiry.silent = False
         thought = lessons.thought("generateQuery", template, asked, thing.text)
         try:
-            written = yield from self._inquiry.walk.call(
+            written = yield from self._inquiry.walk.call_tool(
                 thought, "generateQuery", question=asked, entity_ids=[str(entity)]
             )
         except ToolCallFailed as failed:
-            self._miss(template, str(failed), silent=str(failed).startswith(NO_RELATION_MESSAGE))
+            self._note_missing_query(template, str(failed), silent=str(failed).startswith(NO_RELATION_MESSAGE))
             return None
         understood = [each for each in written["candidates"] if self._is_understood(each, template, thing)]
         return self._narrowest(understood, template, asked)
 
-    def told(self, template: str, thing: FoundEntity) -> ReplayGenerator:
+    def look_up(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """What a written query finds; [] where the graph is silent or none is written, which is then unclear."""
-        candidate = yield from self.candidate(template, thing)
+        candidate = yield from self.find_candidate(template, thing)
         if candidate is None:
             return []
         thought = f"It is read as: {candidate['reading']}. That is what I ask."
         return (yield from self.rows(thought, candidate["sparql"]))
 
-    def having(self, fact: str, value: str) -> ReplayGenerator:
+    def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """By the query that a demonstration typed for the fact, else by one that is written and read as is asked."""
         ways = self._inquiry.lessons.backward.get(fact)
-        thing = None if as_day(value) else (yield from self._valued(fact, value))
+        thing = None if as_day(value) else (yield from self._find_value(fact, value))
         if thing is None and not as_day(value):
             return []
         if ways and ways.queries and thing:
@@ -61,7 +61,7 @@ class GraphLookup:
         asked = f"Who is the person whose {fact} is {value}?"
         ids = [str(thing.id)] if thing else []
         try:
-            written = yield from self._inquiry.walk.call(asked, "generateQuery", question=asked, entity_ids=ids)
+            written = yield from self._inquiry.walk.call_tool(asked, "generateQuery", question=asked, entity_ids=ids)
         except ToolCallFailed:
             return []
         for candidate in written["candidates"]:
@@ -71,7 +71,7 @@ class GraphLookup:
 
     def rows(self, thought: str, sparql: str) -> ReplayGenerator:
         """The things in the first column of what a query finds."""
-        table = yield from self._inquiry.walk.call(thought, "runQuery", sparql=sparql)
+        table = yield from self._inquiry.walk.call_tool(thought, "runQuery", sparql=sparql)
         if table["truncated"]:
             raise ReplayBroken("the graph has more rows than a query may give")
         cells = [row[0] for row in table["rows"] if row and row[0] is not None]
@@ -81,7 +81,7 @@ class GraphLookup:
 
     def _is_understood(self, candidate: QueryCandidate, template: str, thing: FoundEntity) -> bool:
         reading = _strip_subject(candidate["reading"], thing)
-        return reading != candidate["reading"] and self._inquiry.lessons.understood(template, reading)
+        return reading != candidate["reading"] and self._inquiry.lessons.is_understood(template, reading)
 
     def _narrowest(self, understood: list[QueryCandidate], template: str, asked: str) -> QueryCandidate | None:
         """The first of them; for kin the one that takes as many steps as the word means: by blood, not by marriage."""
@@ -93,20 +93,20 @@ class GraphLookup:
             wanted = [1] if apart else kin.path_lengths(relation)
             understood = [each for length in wanted for each in understood if count_hops(each) == length]
         if not understood and not apart:
-            self._miss(template, f"no query is written that asks {asked!r}", silent=silent)
+            self._note_missing_query(template, f"no query is written that asks {asked!r}", silent=silent)
         return understood[0] if understood else None
 
-    def _miss(self, template: str, why: str, *, silent: bool) -> None:
+    def _note_missing_query(self, template: str, why: str, *, silent: bool) -> None:
         """That no query asks what is known tells that the graph is silent about it; else there may be one."""
         self._inquiry.silent = silent and self._inquiry.lessons.is_known(template)
         if not self._inquiry.silent:
             self._inquiry.unclear.append(why)
 
-    def _valued(self, fact: str, value: str) -> ReplayGenerator:
+    def _find_value(self, fact: str, value: str) -> ReplayGenerator:
         """The thing that is a value of the fact; None where the graph has none of that name."""
         thought = self._inquiry.lessons.thought("getWikiDataID", "", f"What is the id of {value}?", value)
         try:
-            found = yield from self._inquiry.walk.call(thought, "getWikiDataID", title=value)
+            found = yield from self._inquiry.walk.call_tool(thought, "getWikiDataID", title=value)
         except ToolCallFailed:
             return None
         same = [each for each in found["entities"] if plain(each["label"]) == plain(value)]

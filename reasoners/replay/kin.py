@@ -14,7 +14,7 @@ class RelationPath:
     """Relations that lead to another one, the first step first: to an uncle by a parent and a brother."""
 
     steps: tuple[str, ...]
-    differs: bool
+    excludes_start: bool
     """Whether who is reached must not be where the way began."""
 
 
@@ -48,7 +48,7 @@ def find_relation_path(relation: str) -> RelationPath | None:
             return RelationPath(tuple(reading.rstrip("!").split("/")), reading.endswith("!"))
         if gender and "|" not in base and base != relation and (there := find_relation_path(base)):
             last = _gendered(there.steps[-1], gender)
-            return RelationPath((*there.steps[:-1], last), there.differs) if last else None
+            return RelationPath((*there.steps[:-1], last), there.excludes_start) if last else None
     return None
 
 
@@ -126,9 +126,9 @@ def gender_of(title: str | None) -> str | None:
 def words_for(relation: str, asked: str) -> frozenset[str]:
     """English phrases that speak of a relation in questions that begin with when, where ...: died, passed away."""
     table = load_english_phrases()
-    found = {relation, *table.names.get(phrase_key(relation), ())}
+    found = {relation, *table.relation_synonyms.get(phrase_key(relation), ())}
     for key, asking in table.words.items():
-        if any(relation in _parts(path) for path in asking.paths(asked)[:1]):
+        if any(relation in _parts(path) for path in asking.paths_for(asked)[:1]):
             found.add(" ".join(key))
     return frozenset(found)
 
@@ -141,7 +141,7 @@ def find_relations(question: str, asked: str) -> frozenset[str]:
         part
         for key, asking in load_english_phrases().words.items()
         if any(told[place : place + len(key)] == key for place in range(len(told)))
-        for part in _parts(next(iter(asking.paths(asked)), ""))
+        for part in _parts(next(iter(asking.paths_for(asked)), ""))
     }
     return frozenset(found)
 
@@ -154,7 +154,7 @@ def max_count(relation: str) -> int | None:
 def is_attribute(relation: str) -> bool:
     """Whether English knows the relation as one that leads to something else than people."""
     table, key = load_english_phrases(), phrase_key(relation)
-    return (key in table.names or key in table.words) and not is_personal(relation)
+    return (key in table.relation_synonyms or key in table.words) and not is_personal(relation)
 
 
 def _parts(path: str) -> list[str]:
@@ -163,11 +163,12 @@ def _parts(path: str) -> list[str]:
 
 def _readings(relation: str) -> tuple[str, ...]:
     asking = load_english_phrases().words.get(phrase_key(relation))
-    return asking.to if asking else ()
+    return asking.default_paths if asking else ()
 
 
 def _gendered(relation: str, gender: str) -> str | None:
     """The word for a relation of one gender: a son for a child."""
     return next(
-        (each.name for each in load_english_phrases().words.values() if f"{relation}:{gender}" in each.to), None
+        (each.name for each in load_english_phrases().words.values() if f"{relation}:{gender}" in each.default_paths),
+        None,
     )

@@ -35,9 +35,9 @@ class ReplayKnowledge:
         self.wordings = QuestionTemplates()
         self.tools = {step.tool for each in self.demonstrations for step in each.record.steps if not step.error}
         self.sources: set[str] = set()
-        self.nothing: str | None = None
+        self.no_answer_text: str | None = None
         """What they answer where nothing is found."""
-        self.found_nothing: set[str] = set()
+        self.unanswered_templates: set[str] = set()
         """What they ask and find no answer to."""
         self.own_words = False
         """Whether one asks with the words of its own question."""
@@ -48,7 +48,7 @@ class ReplayKnowledge:
         self._kinds: dict[str, set[str]] = defaultdict(set)
         self._of_people: set[str] = set()
         self._narrower: dict[str, dict[str, None]] = defaultdict(dict)
-        self._explained: dict[str, set[str]] = defaultdict(set)
+        self._explained_words: dict[str, set[str]] = defaultdict(set)
         self._thoughts: dict[str, dict[str, str]] = defaultdict(dict)
         for each in self.demonstrations:
             for ask in each.asks:
@@ -60,7 +60,7 @@ class ReplayKnowledge:
         for each in self.demonstrations:
             self._study(each)
         for fact, hits in self._hits.items():
-            self._patterns[self.wordings.asked(fact, what=True), TEXT] += find_shared_patterns(hits)
+            self._patterns[self.wordings.template_for(fact, what=True), TEXT] += find_shared_patterns(hits)
 
     def fits(self, question: str, rank: Mapping[UUID, int]) -> Iterator[FrameFit]:
         """How the question can be read as the question of a demonstration, the best demonstration first."""
@@ -146,7 +146,7 @@ class ReplayKnowledge:
         both = (*self._relations[TEXT], *self._relations[WEB])
         return told + [(relation, each) for each in both for relation in named]
 
-    def understood(self, template: str, reading: str) -> bool:
+    def is_understood(self, template: str, reading: str) -> bool:
         """Whether the words by which a query is read ask what the template asks, as far as demonstrations show."""
         relation = RELATION_QUESTION.fullmatch(template)
         if relation:
@@ -156,11 +156,13 @@ class ReplayKnowledge:
             return True
         asked, read = content(template.replace(BLANK, "")), content(reading)
         beginning = words(template)[0]
-        explained = self._explained.get(beginning) or set().union(*(self._explained[word] for word in asked))
+        explained = self._explained_words.get(beginning) or set().union(
+            *(self._explained_words[word] for word in asked)
+        )
         return asked <= read <= asked | explained
 
     @property
-    def asked_of_graph(self) -> list[str]:
+    def graph_templates(self) -> list[str]:
         """What demonstrations have asked by written queries, in their order."""
         return list(self._readings)
 
@@ -208,8 +210,8 @@ class ReplayKnowledge:
             self._study_search(shown, search)
         self._study_queries(shown)
         if shown.asks and not any(ask.values for ask in shown.asks):
-            self.found_nothing |= {ask.template for ask in shown.asks}
-            self.nothing = self.nothing or shown.answer or None
+            self.unanswered_templates |= {ask.template for ask in shown.asks}
+            self.no_answer_text = self.no_answer_text or shown.answer or None
 
     def _study_ask(self, shown: AnalyzedDemonstration, ask: RecordedLookup) -> None:
         if ask.template.replace(BLANK, ask.subject) == shown.question:
@@ -217,14 +219,14 @@ class ReplayKnowledge:
         if ask.reading:
             self._readings[ask.template].add(ask.reading)
             for word in (*content(ask.template.replace(BLANK, "")), words(ask.template)[0]):
-                self._explained[word] |= content(ask.reading)
+                self._explained_words[word] |= content(ask.reading)
         self._study_thoughts(shown, ask)
         self._kinds[ask.template] |= {kind_of(value) for value in ask.values}
         relation = relation_of(ask.template)
         if relation and ask.template.startswith("Who "):
             self._of_people.add(relation)
         for value in ask.values:
-            for sentence, found in self._telling(ask, value):
+            for sentence, found in self._find_telling_sentences(ask, value):
                 if relation and RELATION in found.parts:
                     self._relations[ask.source].append(found)
                     continue
@@ -232,7 +234,7 @@ class ReplayKnowledge:
                 if relation and found.kind == THING:
                     self._study_narrower(ask, relation, sentence, value)
 
-    def _telling(self, ask: RecordedLookup, value: str) -> list[tuple[str, SentencePattern]]:
+    def _find_telling_sentences(self, ask: RecordedLookup, value: str) -> list[tuple[str, SentencePattern]]:
         """The sentences that tell the value: those with words of what was asked, else the only one that has it."""
         relation = relation_of(ask.template)
         found = [(each, made) for each in ask.sentences if (made := learn_pattern(each, ask.subject, value, relation))]
@@ -267,13 +269,13 @@ class ReplayKnowledge:
         if fact is None:
             return
         self.backward[fact].searched = True
-        later = shown.later(search.step)
+        later = shown.text_after(search.step)
         data = shown.record.steps[search.step - 1].data or {}
         self._hits[fact] += [(hit["snippet"], hit["title"], search.value) for hit in data.get("hits", ())]
         for hit in data.get("hits", ()):
             if hit["title"] in later and search.value in hit["snippet"]:
                 found = learn_pattern(hit["snippet"], hit["title"], search.value, fact)
-                template = self.wordings.asked(fact, what=True)
+                template = self.wordings.template_for(fact, what=True)
                 if found and RELATION in found.parts:
                     self._relations[TEXT].append(found)
                 elif found:
@@ -281,7 +283,7 @@ class ReplayKnowledge:
 
     def _study_queries(self, shown: AnalyzedDemonstration) -> None:
         for fact, value in shown.facts:
-            if value not in shown.named:
+            if value not in shown.span_texts:
                 continue
             told = self.backward[fact]
             told.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
@@ -291,7 +293,7 @@ class ReplayKnowledge:
 
     def _study_reversed(self, fact: str, value: str, asks: Iterable[RecordedLookup]) -> None:
         """What a page says to tell who has a value is how pages say it of anybody."""
-        template = self.wordings.asked(fact, what=True)
+        template = self.wordings.template_for(fact, what=True)
         told = [(sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values if who in sentence]
         self._patterns[template, WEB] += [
             found for sentence, who in told if (found := learn_pattern(sentence, who, value, ""))

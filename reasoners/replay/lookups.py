@@ -27,50 +27,50 @@ class SourceLookups:
         self._sources = [source for source in (GRAPH, TEXT, WEB) if source in lessons.sources and self._has(source)]
 
     @property
-    def spread(self) -> bool:
+    def facts_are_spread(self) -> bool:
         """Whether the sources tell different facts, as far as is known."""
         return bool(self._inquiry.spread)
 
-    def ask(self, template: str, thing: FoundEntity, *, on_the_way: bool = False) -> ReplayGenerator:
+    def look_up(self, template: str, thing: FoundEntity, *, on_the_way: bool = False) -> ReplayGenerator:
         """What the sources tell in answer; [] where they tell that there is nothing, Broken where that is unclear.
 
         Of somebody on the way to others it needs no demonstration that there may be nothing.
         """
         if self._inquiry.spread is None and kin.is_personal(relation_of(template)):
             yield from self._probe(thing, template)
-        way = yield from self._way(template, thing)
+        way = yield from self._find_path(template, thing)
         if way is None:
-            return (yield from self._told(template, thing, on_the_way=on_the_way))
+            return (yield from self._ask_sources(template, thing, on_the_way=on_the_way))
         found: list[FoundEntity] = []
         if kin.find_relation_path(relation_of(template)) and not kin.is_compound(relation_of(template)):
-            found = yield from self._told(template, thing, on_the_way=True)
-        more = yield from self._along(way, thing)
+            found = yield from self._ask_sources(template, thing, on_the_way=True)
+        more = yield from self._follow_path(way, thing)
         return merge_entities(found, more)
 
-    def having(self, fact: str, value: str) -> ReplayGenerator:
+    def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """Everybody of whom the sources tell that the fact has the value."""
         shown_ways = self._lessons.backward.get(fact)
         found: list[FoundEntity] = []
         if GRAPH in self._lessons.sources or (shown_ways and shown_ways.queries):
-            found = yield from self._graph.having(fact, value)
+            found = yield from self._graph.find_having(fact, value)
         if found and self._inquiry.spread is None:
             yield from self._probe(found[0], "")
-        if self._goes_on(found) and self._lessons.searches and "wikisearch" in self._walk.tools:
-            more = yield from self._articles.having(fact, value)
+        if self._continues(found) and self._lessons.searches and "wikisearch" in self._walk.tools:
+            more = yield from self._articles.find_having(fact, value)
             found = merge_entities(found, more)
-        if self._goes_on(found) and WEB in self._sources and self._lessons.searches_pages:
-            more = yield from self._pages.having(fact, value)
+        if self._continues(found) and WEB in self._sources and self._lessons.searches_pages:
+            more = yield from self._pages.find_having(fact, value)
             found = merge_entities(found, more)
         if not found:
             raise ReplayBroken(f"nobody is found whose {fact} is {value}")
-        self._walk.note(f"Whose {fact} is {value}? {join_names([thing.text for thing in found])}.")
+        self._walk.add_note(f"Whose {fact} is {value}? {join_names([thing.text for thing in found])}.")
         return found
 
     def _has(self, source: str) -> bool:
         """Whether this world has such a source; a tool that is not offered is missed when it is called."""
         return source != WEB or self._walk.has_web
 
-    def _way(self, template: str, thing: FoundEntity) -> ReplayGenerator:
+    def _find_path(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """The relations to ask for one after the other, where no source tells or no query asks for all at once."""
         way = kin.find_relation_path(relation_of(template))
         if GRAPH not in self._sources:
@@ -80,58 +80,60 @@ class SourceLookups:
                 return way
             if not kin.is_compound(relation_of(template)):
                 return None
-            return None if (yield from self._graph.candidate(template, thing)) else way
+            return None if (yield from self._graph.find_candidate(template, thing)) else way
         if self._inquiry.spread and not kin.is_personal(relation_of(template)):
-            candidate = yield from self._graph.candidate(template, thing)
+            candidate = yield from self._graph.find_candidate(template, thing)
             if candidate and count_hops(candidate) > 1:
-                return kin.RelationPath(tuple(relations(candidate, thing)), differs=False)
+                return kin.RelationPath(tuple(relations(candidate, thing)), excludes_start=False)
         return None
 
-    def _along(self, way: kin.RelationPath, thing: FoundEntity) -> ReplayGenerator:
+    def _follow_path(self, way: kin.RelationPath, thing: FoundEntity) -> ReplayGenerator:
         """Whom or what relations lead to one after the other."""
         things = [thing]
         for step in way.steps:
             reached: list[FoundEntity] = []
             what = not kin.is_personal(step)
             for each in things:
-                more = yield from self.ask(self._lessons.wordings.asked(step, what=what), each, on_the_way=True)
+                more = yield from self.look_up(
+                    self._lessons.wordings.template_for(step, what=what), each, on_the_way=True
+                )
                 reached = merge_entities(reached, more)
                 if what and not more:
                     raise ReplayBroken(f"no source tells the {step} of {each.text}")
             things = reached
-        return [each for each in things if not way.differs or not is_same(each, thing)]
+        return [each for each in things if not way.excludes_start or not is_same(each, thing)]
 
-    def _told(self, template: str, thing: FoundEntity, *, on_the_way: bool) -> ReplayGenerator:
+    def _ask_sources(self, template: str, thing: FoundEntity, *, on_the_way: bool) -> ReplayGenerator:
         """What the sources tell by themselves."""
         inquiry = self._inquiry
         inquiry.unclear = []
         asked = template.replace(BLANK, thing.text)
         found: list[FoundEntity] = []
-        ways = {GRAPH: self._graph.told, TEXT: self._articles.told, WEB: self._pages.told}
+        ways = {GRAPH: self._graph.look_up, TEXT: self._articles.look_up, WEB: self._pages.look_up}
         for source in self._sources:
-            if found and not self._wanted(template, found):
+            if found and not self._needs_more_sources(template, found):
                 continue
-            more = yield from ways[source](template, self._articles.titled(thing))
+            more = yield from ways[source](template, self._articles.with_article_title(thing))
             found = merge_entities(found, more)
             if source == GRAPH and inquiry.spread is None:
                 yield from self._compare(template, thing, found)
             if source == GRAPH and inquiry.spread is False and (found or not (inquiry.unclear or inquiry.silent)):
                 break
-        if inquiry.unclear and (not found or self._wanted(template, found)):
+        if inquiry.unclear and (not found or self._needs_more_sources(template, found)):
             raise ReplayBroken(inquiry.unclear[0])
         # Everybody was born one day, but not everybody has a friend.
         may_lack = on_the_way and not template.startswith("When ")
-        none_shown = may_lack or template in self._lessons.found_nothing
+        none_shown = may_lack or template in self._lessons.unanswered_templates
         if not found and inquiry.spread is not False and not none_shown:
             raise ReplayBroken(f"no source answers {asked!r}, and no demonstration shows that it can have no answer")
-        self._walk.note(f"{asked} {join_names([thing.text for thing in found])}.")
+        self._walk.add_note(f"{asked} {join_names([thing.text for thing in found])}.")
         return found
 
-    def _goes_on(self, found: Sequence[FoundEntity]) -> bool:
+    def _continues(self, found: Sequence[FoundEntity]) -> bool:
         """Whether more sources are asked: where nothing was found, or each may tell a part."""
         return not found or self._inquiry.spread is not False
 
-    def _wanted(self, template: str, found: Sequence[FoundEntity]) -> bool:
+    def _needs_more_sources(self, template: str, found: Sequence[FoundEntity]) -> bool:
         """Whether another source is asked although one has answered: for people, who may be told in parts."""
         relation = relation_of(template)
         most = kin.max_count(relation)
@@ -162,10 +164,10 @@ class SourceLookups:
     def _probe(self, thing: FoundEntity, asked_already: str) -> ReplayGenerator:
         """Compare the sources by something else that demonstrations ask the graph for."""
         unclear, self._inquiry.unclear = self._inquiry.unclear, []
-        for template in self._lessons.asked_of_graph:
+        for template in self._lessons.graph_templates:
             if template != asked_already and self._inquiry.spread is None and not template.startswith("Who "):
                 self._inquiry.spread = True  # until it is told otherwise, and so that the probe is not probed
-                found = yield from self._graph.told(template, thing)
+                found = yield from self._graph.look_up(template, thing)
                 self._inquiry.spread = None
                 if found:
                     yield from self._compare(template, thing, found)

@@ -13,36 +13,36 @@ class EntityResolver:
         self._walk, self._lessons = walk, lessons
         self._tools = lessons.tools & walk.tools
 
-    def named(self, name: str) -> ReplayGenerator:
+    def resolve(self, name: str) -> ReplayGenerator:
         """The thing of that name; Broken where there is none or several."""
         # Titles tell namesakes apart, labels do not.
         if "getWikiDataID" in self._tools and not ("(" in name and "wikisearch" in self._tools):
-            things = yield from self._labelled(name)
+            things = yield from self._search_labels(name)
         else:
-            things = yield from self._titled(name)
+            things = yield from self._search_titles(name)
         same = [thing for thing in things if plain(bare_name(thing.text)) == plain(bare_name(name))]
         exact = [thing for thing in same if plain(thing.text) == plain(name)] if "(" in name else same
         if len(exact) != 1:
             raise ReplayBroken(f"{len(exact) or 'nothing'} of what is found is called {name}, and one is wanted")
         return exact[0]
 
-    def title(self, thing: FoundEntity) -> ReplayGenerator:
+    def find_title(self, thing: FoundEntity) -> ReplayGenerator:
         """The title of the article about a thing, where it is more than its name."""
         if not thing.id or "(" in thing.text or "wikisearch" not in self._tools:
             return thing.text
-        things = yield from self._titled(thing.text)
+        things = yield from self._search_titles(thing.text)
         own = [each.text for each in things if each.id == thing.id and bare_name(each.text) == thing.text]
         return own[0] if own else thing.text
 
-    def _labelled(self, name: str) -> ReplayGenerator:
+    def _search_labels(self, name: str) -> ReplayGenerator:
         thought = self._lessons.thought("getWikiDataID", "", f"What is the id of {name}?", name)
         try:
-            found = yield from self._walk.call(thought, "getWikiDataID", title=name)
+            found = yield from self._walk.call_tool(thought, "getWikiDataID", title=name)
         except ToolCallFailed as failed:
             raise ReplayBroken(f"{name!r} is not found: {failed}") from failed
         return [FoundEntity(each["label"], each["id"]) for each in found["entities"]]
 
-    def _titled(self, name: str) -> ReplayGenerator:
+    def _search_titles(self, name: str) -> ReplayGenerator:
         thought = self._lessons.thought("wikisearch", "", f"Which article is about {name}?", name)
-        found = yield from self._walk.call(thought, "wikisearch", query=name)
+        found = yield from self._walk.call_tool(thought, "wikisearch", query=name)
         return [FoundEntity(hit["title"], hit["entity"]) for hit in found["hits"]]

@@ -29,7 +29,7 @@ class WebPageLookup:
         self._read: dict[str, list[str]] = {}
         self._newest = ""
 
-    def told(self, template: str, thing: FoundEntity) -> ReplayGenerator:
+    def look_up(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """What pages say of a thing; [] where they say nothing."""
         inquiry, asked = self._inquiry, template.replace(BLANK, thing.text)
         try:
@@ -44,13 +44,13 @@ class WebPageLookup:
             said += sentences
             told = inquiry.reader.answers(template, WEB, sentences, thing.text)
             found = merge_entities(found, [FoundEntity(text) for text in told])
-        if not found and (odd := inquiry.reader.odd(said, thing.text, template, WEB)):
+        if not found and (odd := inquiry.reader.find_unread(said, thing.text, template, WEB)):
             inquiry.doubt(asked, odd)
         if len(found) > 1 and not template.startswith("Who "):
             raise ReplayBroken(f"web pages contradict each other about {asked!r}")
         return found
 
-    def having(self, fact: str, value: str) -> ReplayGenerator:
+    def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """Whom pages tell to have the value, asked as demonstrations ask, and by the value where facts are spread."""
         inquiry, asked = self._inquiry, f"Whose {fact} is {value}?"
         ways = inquiry.lessons.backward.get(fact)
@@ -58,7 +58,7 @@ class WebPageLookup:
         queries += [value] if inquiry.spread is not False and not as_day(value) else []
         whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
         found: list[FoundEntity] = []
-        for page in (yield from self._searched(queries, asked, value)):
+        for page in (yield from self._search(queries, asked, value)):
             if not whole.search(page["snippet"]) or (_changes(fact) and self._is_old(page)):
                 continue
             for sentence in (yield from self._sentences(page, asked)):
@@ -69,7 +69,7 @@ class WebPageLookup:
 
     def _who(self, fact: str, value: str, sentence: str) -> list[FoundEntity]:
         names = [name for name in names_in(sentence) if plain(name) != plain(value)]
-        told = [(name, self._inquiry.reader.has(fact, value, WEB, sentence, name)) for name in names]
+        told = [(name, self._inquiry.reader.states_value(fact, value, WEB, sentence, name)) for name in names]
         if names and all(has is None for _, has in told):
             asked = f"Whose {fact} is {value}?"
             raise ReplayBroken(f"{asked!r} may be answered by {sentence!r}, which is said as in no demonstration")
@@ -80,32 +80,32 @@ class WebPageLookup:
         asked, relation = template.replace(BLANK, thing.text), relation_of(template)
         changes = _changes(relation or template)
         if not self._inquiry.spread:
-            pages = yield from self._searched([asked], template, thing.text)
+            pages = yield from self._search([asked], template, thing.text)
             reader = self._inquiry.reader
             telling = [each for each in pages if reader.answers(template, WEB, [each["snippet"]], thing.text)]
             about = [each["snippet"] for each in pages if thing.text in each["snippet"]]
-            if not telling and (odd := reader.odd(about, thing.text, template, WEB)):
+            if not telling and (odd := reader.find_unread(about, thing.text, template, WEB)):
                 self._inquiry.doubt(asked, odd)
             return [page for page in telling if self._is_about(page, thing)][:MAX_PAGES_READ]
-        pages = yield from self._searched([thing.text], template, thing.text)
+        pages = yield from self._search([thing.text], template, thing.text)
         if _is_full(pages):
             words = self._inquiry.lessons.words_on_pages(template)
             if not (kin.is_personal(relation) or template.startswith("When ")):
                 # Somebody may have become a baker on a page that has no word for an occupation.
                 self._inquiry.unclear.append(f"a search for {thing.text} finds more pages than it shows")
             for query in (f"{thing.text} {word}" for word in words):
-                more = yield from self._searched([query], template, thing.text)
+                more = yield from self._search([query], template, thing.text)
                 pages = list({page["address"]: page for page in (*more, *pages)}.values())
                 if _is_full(more):
                     self._inquiry.unclear.append(f"a search for {query} finds more pages than it shows")
         named = [page for page in pages if thing.text in page["snippet"]]
         return [page for page in named if self._is_about(page, thing) and not (changes and self._is_old(page))]
 
-    def _searched(self, queries: Sequence[str], template: str, subject: str) -> ReplayGenerator:
+    def _search(self, queries: Sequence[str], template: str, subject: str) -> ReplayGenerator:
         pages: dict[str, PageResult] = {}
         for query in queries:
             thought = self._inquiry.lessons.thought("websearch", template, query, subject)
-            seen = yield from self._inquiry.walk.call(thought, "websearch", query=query)
+            seen = yield from self._inquiry.walk.call_tool(thought, "websearch", query=query)
             for page in seen["pages"]:
                 # A page counts by the snippet that names whom it is about.
                 if subject not in pages.get(page["address"], {"snippet": ""})["snippet"]:
@@ -118,7 +118,7 @@ class WebPageLookup:
         address = page["address"]
         if address not in self._read:
             thought = f"The page {page['title']} may tell it."
-            read = yield from self._inquiry.walk.call(thought, "read", title=address, question=asked)
+            read = yield from self._inquiry.walk.call_tool(thought, "read", title=address, question=asked)
             self._read[address] = list(read["sentences"])
         return self._read[address]
 

@@ -29,9 +29,9 @@ class SentenceReader:
             found = [value for one in sentences for value in self._openly(one, subject, template)]
         return list(dict.fromkeys(found))
 
-    def has(self, fact: str, value: str, source: str, sentence: str, who: str) -> bool | None:
+    def states_value(self, fact: str, value: str, source: str, sentence: str, who: str) -> bool | None:
         """Whether a sentence tells that somebody has a value; None where that is not clear."""
-        template = self._lessons.wordings.asked(fact, what=True)
+        template = self._lessons.wordings.template_for(fact, what=True)
         if openly.states_value(sentence, who, value, self._lessons.phrases_for(template)):
             return True
         told = self.answers(template, source, [sentence], who)
@@ -45,7 +45,7 @@ class SentenceReader:
             kinds = set(ways)
         return [value for kind, way in ways.items() if kind in kinds for value in way(sentence, subject, phrases)]
 
-    def odd(self, sentences: Sequence[str], subject: str, template: str, source: str) -> str | None:
+    def find_unread(self, sentences: Sequence[str], subject: str, template: str, source: str) -> str | None:
         """A sentence that may answer and is said as in no demonstration; None where the rest speaks of other things."""
         known = self._lessons.every_pattern(source)
         for sentence in sentences:

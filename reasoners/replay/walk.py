@@ -31,21 +31,21 @@ class ReplaySession:
         self._data: dict[int, Mapping[str, Any] | None] = {}
         self._called: dict[str, dict[str, Any] | str] = {}
         self._notes: list[str] = []
-        for step in task.taken:
+        for step in task.prior_steps:
             self._data[step.position] = step.data
             if step.tool and (step.data is not None or step.error):
                 self._called[_key(step.tool, step.arguments)] = step.data if step.data is not None else str(step.error)
 
-    def note(self, finding: str) -> None:
+    def add_note(self, finding: str) -> None:
         """What was found out, with which the next thought begins."""
         self._notes.append(finding)
 
-    def thought(self, text: str) -> str:
+    def compose_thought(self, text: str) -> str:
         """A thought behind what was noted since the last one."""
         notes, self._notes = self._notes, []
         return " ".join((*dict.fromkeys(notes), text))
 
-    def call(self, thought: str, tool: str, **arguments: str | list[str]) -> ReplayGenerator:
+    def call_tool(self, thought: str, tool: str, **arguments: str | list[str]) -> ReplayGenerator:
         """What the tool observes; NotCalled with its error when it fails, Broken when there are too many steps."""
         key = _key(tool, arguments)
         if key not in self._called:
@@ -62,7 +62,7 @@ class ReplaySession:
             raise ReplayBroken(f"it would take more than {MAX_STEPS} steps")
         known, sentences = collect_known_values(self._data), collect_known_sentences(self._data)
         origins = {name: find_origin(given, self._question, known, sentences) for name, given in arguments.items()}
-        outcome = yield Action(self.thought(thought), tool, dict(arguments), origins)
+        outcome = yield Action(self.compose_thought(thought), tool, dict(arguments), origins)
         seen = outcome.observation if outcome else None
         self._data[len(self._data) + 1] = seen.data if seen else None
         self._called[key] = seen.data if seen else (outcome.error if outcome else None) or "it told nothing"

@@ -25,13 +25,13 @@ class QuestionTemplates:
             self.by_phrase.setdefault(match["relation"], template)
             self.phrases.add(match["relation"])
 
-    def asked(self, phrase: str, *, what: bool = False) -> str:
+    def template_for(self, phrase: str, *, what: bool = False) -> str:
         """The template for a relation, the general one where none was shown."""
         known = self.by_phrase.get(phrase)
         what = (what or is_attribute(phrase)) and not is_personal(phrase)
         return known or f"{'What' if what else 'Who'} is the {phrase} of {BLANK}?"
 
-    def like(self, region: str, like: str) -> str | None:
+    def find_similar(self, region: str, like: str) -> str | None:
         """The template that asks for what a predicate speaks of, put as another one: died -> When did {} die?"""
         wanted = content(region)
         beginning = words(like)[0]

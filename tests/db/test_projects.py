@@ -12,7 +12,7 @@ def test_a_question_is_added_once_and_positions_go_on(database, asked):
         first = projects.add_questions(session, project.id, [asked("a?", "1"), asked("b?", "2"), asked("a?", "1")])
         second = projects.add_questions(session, project.id, [asked("b?", "2"), asked("b?", "3"), asked("c?")])
         found = projects.list_questions(session, project.id)
-    assert (first.added, first.already, second.added, second.already) == (2, 1, 2, 1)
+    assert (first.added, first.existing, second.added, second.existing) == (2, 1, 2, 1)
     assert [(q.position, q.text, q.source_id) for q in found] == [
         (1, "a?", "1"),
         (2, "b?", "2"),

@@ -79,7 +79,7 @@ def test_overlap_gives_a_question_to_that_many_people(scene):
     assert completed(scene, scene.questions[0]) == 2
     with scene.database.read() as session:
         far = queue.measure_progress(session, scene.project.id, scene.ada.id)
-    assert (far.done, far.total, far.mine, far.skipped) == (1, 3, 1, 0)
+    assert (far.done, far.total, far.completed_by_user, far.skipped) == (1, 3, 1, 0)
 
 
 def test_two_traces_of_one_person_count_once(scene):

@@ -319,10 +319,10 @@ def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
     for _ in range(3):
         with scene.database.read() as session:
             page = review.list_for_review(session, scene.project.id, limit=1, after=after)
-        (line,) = page.lines
+        (line,) = page.items
         assert (line.steps, line.mean_rating, line.author, line.final_answer) == (2, 4.0, "ada", "Ada Quay")
         seen_ids.append(line.trace_id)
-        after = page.after
+        after = page.next_cursor
     assert seen_ids == made
     assert after is None
 

@@ -154,7 +154,7 @@ class RecordingMachine(RuleBasedStateMachine):
             assert record.trace.version == trace.version
             assert (record.trace.status == "submitted") == trace.submitted
             assert [step.position for step in record.steps] == list(range(1, len(trace.steps) + 1))
-            assert next(record.faults(), None) is None
+            assert next(record.find_inconsistencies(), None) is None
 
 
 TestRecording = RecordingMachine.TestCase

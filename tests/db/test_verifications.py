@@ -41,15 +41,15 @@ def repairs(scene, run) -> dict[str, str]:
     """The status of each failure's repair, by question."""
     every = {each.trace_id: each.question for each in found(scene, run)}
     with scene.database.read() as session:
-        told = verifications.find_repairs(session, [each for each in found(scene, run) if each.failed])
+        told = verifications.find_repairs(session, [each for each in found(scene, run) if each.is_failed])
     return {every[trace]: f"{each.status} {each.person}" for trace, each in told.items()}
 
 
 def test_each_question_has_its_outcome_and_the_first_score_stays(scene, run):
     right, wrong, refused = found(scene, run)
-    assert (right.right, right.failed, right.score, right.answer) == (True, False, 1.0, "Ines Moor")
-    assert (wrong.right, wrong.failed, wrong.score) == (False, True, 0.5)
-    assert (refused.failed, refused.score, refused.failure) == (True, None, "it cannot")
+    assert (right.is_correct, right.is_failed, right.score, right.answer) == (True, False, 1.0, "Ines Moor")
+    assert (wrong.is_correct, wrong.is_failed, wrong.score) == (False, True, 0.5)
+    assert (refused.is_failed, refused.score, refused.failure) == (True, None, "it cannot")
     with scene.database.read() as session:
         assert verifications.find_outcome(session, wrong.trace_id) == wrong
         assert [each.id for each in verifications.list_verifications(session, scene.project.id)] == [run.id]
@@ -65,7 +65,7 @@ def test_a_question_that_was_not_begun_has_not_ended(scene, run):
             name=VERIFICATION_NAME, reasoner="replay", world="harbour", configuration=dict(stored.configuration)
         )
         runs.start_run(session, later)
-    assert [(each.trace_id, each.ending, each.failed) for each in found(scene, later)] == [(None, None, False)] * 3
+    assert [(each.trace_id, each.ending, each.is_failed) for each in found(scene, later)] == [(None, None, False)] * 3
 
 
 def test_a_repair_is_followed_from_the_hold_to_the_approval(scene, run):

@@ -91,7 +91,7 @@ def test_nearly_every_question_of_every_kind_has_a_gold_trace(made: list[TraceRe
 
 def test_a_trace_is_whole_and_says_that_it_was_generated(made: list[TraceRecord]) -> None:
     for record in made:
-        assert list(record.faults()) == []
+        assert list(record.find_inconsistencies()) == []
         assert (record.trace.reasoner, record.trace.configuration["generated"]) == (GENERATED_REASONER, True)
         for step in record.steps:
             assert step.thought
@@ -189,7 +189,7 @@ def test_a_trace_whose_observations_lack_a_fact_is_failed_with_the_reason(
 def test_a_trace_has_no_more_steps_than_allowed(
     asked: list[QuestionRecord], world: GoldWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "MOST_STEPS", 2)
+    monkeypatch.setattr(attempt, "MAX_STEPS", 2)
     found = [make_gold_trace(record, world, PROJECT, 1) for record in asked[:12]]
     assert max(len(record.steps) for record in found) == 2
     assert any("more than 2 steps" in str(record.trace.final_thought) for record in found)
@@ -209,10 +209,10 @@ def test_demonstrations_are_short_and_of_every_kind(
 
 
 def test_what_a_page_has_wrong_is_said_in_the_next_thought(world: GoldWorld) -> None:
-    told = world.known(WEB).universe
+    told = world.things_known_to(WEB).universe
     doubts = []
     for mark in (mark for marks in world.wrong.values() for mark in marks if mark["fact"] in ("job", "hobby")):
-        kind, row = world.known(WEB).items.place(mark["person"]["entity"])
+        kind, row = world.things_known_to(WEB).items.locate(mark["person"]["entity"])
         assert kind == "person"
         if getattr(told, mark["fact"])[row] >= 0:
             details = {"expression": encode_expression(Fact(mark["fact"], Named(row))), "needs": [["web"]]}

@@ -159,7 +159,7 @@ def test_without_a_nugget_what_is_the_same_is_never_taken_twice():
     assert select_greedily(kernel, 3) == [0, 2]
     assert fill_by_quality(kernel, select_greedily(kernel, 3), 3) == [0, 2, 1]
     last = explain_picks(kernel, [0, 2, 1])[-1]
-    assert (last.item, last.filled, last.novelty, last.gain) == (1, True, 0.0, -math.inf)
+    assert (last.item, last.is_filler, last.novelty, last.gain) == (1, True, 0.0, -math.inf)
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 4, 9])

@@ -96,7 +96,7 @@ def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samp
     found = list(read_traces(path, name))
     for record in found:
         if isinstance(record, TraceRecord):
-            assert list(record.faults()) == []
+            assert list(record.find_inconsistencies()) == []
             own = folder / "own.jsonl"
             export(SHOWHOW, [record], own)
             # Showhow's own reader checks each value for what a database keeps.

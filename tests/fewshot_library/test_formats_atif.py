@@ -25,7 +25,7 @@ def trajectories(path: Path) -> list[dict]:
 def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
     path = tmp_path_factory.mktemp("any") / "x.jsonl"
     losses = export(ATIF, given_records, path)
-    assert (losses.written, losses.told()) == (len(given_records), [])
+    assert (losses.written, losses.summary_lines()) == (len(given_records), [])
     assert list(read_traces(path, "atif")) == given_records
     for each in trajectories(path):
         assert Trajectory.model_validate(each, strict=True).schema_version == "ATIF-v1.7"
@@ -34,7 +34,7 @@ def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records
 @pytest.mark.parametrize("name", ["mintaka.json", "agent_traces/qald_late_fusion_wikidata.json"])
 def test_real_traces_come_back_as_they_were(shared_data, tmp_path, name):
     source = [found for found in read_traces(shared_data / "humaniq" / name) if isinstance(found, TraceRecord)]
-    assert export(ATIF, source, tmp_path / "x.jsonl").told() == []
+    assert export(ATIF, source, tmp_path / "x.jsonl").summary_lines() == []
     assert detect_format(tmp_path / "x.jsonl") is ATIF
     back = list(read_traces(tmp_path / "x.jsonl"))
     assert back == source
@@ -118,7 +118,7 @@ def test_a_trajectory_of_another_agent_is_kept_whole(tmp_path):
     kept = json.dumps(record.trace.configuration)
     for beside in ("Be brief.", '"model_name": "m"', '"prompt_tokens": 7', '"retries": 2', '"total_steps": 5', '"s"'):
         assert beside in kept
-    assert list(record.faults()) == []
+    assert list(record.find_inconsistencies()) == []
 
 
 def changed(path: str, value: object) -> dict:

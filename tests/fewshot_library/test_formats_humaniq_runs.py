@@ -26,7 +26,7 @@ def test_the_six_hundred_published_runs_are_all_read(shared_data):
     assert {(r.author, r.trace.reasoner, r.run.reasoner) for r in found} == {(None, "humaniq", "humaniq")}
     assert all(r.trace.final_answer and r.trace.answer_model for r in found if r.trace.status == "submitted")
     assert all(r.trace.configuration["humaniq"]["error"] for r in found if r.trace.status == "failed")
-    assert all(next(r.faults(), None) is None for r in found)
+    assert all(next(r.find_inconsistencies(), None) is None for r in found)
 
 
 @pytest.mark.parametrize("name", RUNS)

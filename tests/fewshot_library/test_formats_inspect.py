@@ -41,7 +41,7 @@ def test_each_sample_of_a_log_is_a_trace_of_its_run():
     remembered = first.trace.configuration["inspect"]
     assert (remembered["scores"]["includes"]["value"], remembered["system"]) == ("C", ["Be brief."])
     assert f"{first.trace.started_at:%F}" == "2026-11-21"
-    assert list(first.faults()) == list(second.faults()) == []
+    assert list(first.find_inconsistencies()) == list(second.find_inconsistencies()) == []
     remarks = [each for each in found if isinstance(each, RecordRemark)]
     assert remarks[:2] == [
         RecordRemark("sample 1", "its events were left out; the messages tell the trace"),

@@ -20,7 +20,7 @@ from tests.fewshot_library.traces import export, fork_of, plain_trace, records, 
 def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
     path = tmp_path_factory.mktemp("any") / "x.parquet"
     losses = export(PARQUET, given_records, path)
-    assert (losses.written, losses.told()) == (len(given_records), [])
+    assert (losses.written, losses.summary_lines()) == (len(given_records), [])
     assert detect_format(path) is PARQUET
     assert list(read_traces(path)) == given_records
 

@@ -28,7 +28,7 @@ def written(*given_records: TraceRecord) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "written.jsonl"
         losses = export(SHOWHOW, given_records, path)
-        assert (losses.written, losses.told()) == (len(given_records), [])
+        assert (losses.written, losses.summary_lines()) == (len(given_records), [])
         return path.read_text(encoding="utf-8")
 
 

@@ -25,7 +25,7 @@ def found_in(path, content, name="auto"):
 
 def only_trace(found):
     (record,) = [each for each in found if isinstance(each, TraceRecord)]
-    assert list(record.faults()) == []
+    assert list(record.find_inconsistencies()) == []
     return record
 
 

@@ -107,7 +107,7 @@ def failed(record):
 def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
     parent = failed(plain_trace())
     fork = fork_of(parent, 1)
-    (pair,), losses = exported(TRL, TraceExport([fork], find={parent.trace.id: parent}.get), tmp_path)
+    (pair,), losses = exported(TRL, TraceExport([fork], find_trace={parent.trace.id: parent}.get), tmp_path)
     asked, looked, seen = pair["prompt"]
     assert (asked, seen["role"]) == ({"role": "user", "content": "who?"}, "tool")
     assert looked["tool_calls"][0]["function"] == {"name": "read", "arguments": {"title": "x"}}
@@ -120,7 +120,7 @@ def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
     assert [tool["function"]["name"] for tool in pair["tools"]] == ["read", "wikisearch"]
     assert losses.written == 1
     other = fork_of(parent, 0)
-    export(TRL, TraceExport([fork, other], find={parent.trace.id: parent}.get), tmp_path / "x.jsonl")
+    export(TRL, TraceExport([fork, other], find_trace={parent.trace.id: parent}.get), tmp_path / "x.jsonl")
     # Arguments of several tools stay apart when they become a column.
     assert [without_nulls(row) for row in loaded(tmp_path / "x.jsonl", tmp_path)] == lines(tmp_path / "x.jsonl")
 
@@ -129,7 +129,7 @@ def test_a_step_whose_outcome_alone_differs_is_no_prompt(tmp_path):
     parent = failed(plain_trace())
     fork = fork_of(parent, 1)
     fork.steps[0].observation = "another article"
-    (pair,), _ = exported(TRL, TraceExport([fork], find={parent.trace.id: parent}.get), tmp_path)
+    (pair,), _ = exported(TRL, TraceExport([fork], find_trace={parent.trace.id: parent}.get), tmp_path)
     assert [each["role"] for each in pair["prompt"]] == ["user"]
     assert [each["role"] for each in pair["chosen"][:2]] == ["assistant", "tool"]
 
@@ -150,14 +150,14 @@ def test_what_makes_no_pair_is_left_out_with_the_reason(tmp_path, change, reason
     change(fork, parent)
     if reason is None:
         fork.trace.final_answer, reason = parent.trace.final_answer, "it says nothing else than its parent"
-    rows, losses = exported(TRL, TraceExport([fork], find={parent.trace.id: parent}.get), tmp_path)
+    rows, losses = exported(TRL, TraceExport([fork], find_trace={parent.trace.id: parent}.get), tmp_path)
     assert rows == []
     assert reason in losses.refused[0].reason
 
 
 def test_records_left_out_for_one_reason_are_told_together():
     losses = ExportLosses(refused=[RefusedRecord(f"trace {number}", "it is short") for number in range(5)])
-    assert losses.told() == ["left out: trace 0, trace 1, trace 2 and 2 more: it is short"]
+    assert losses.summary_lines() == ["left out: trace 0, trace 1, trace 2 and 2 more: it is short"]
 
 
 def test_examples_for_dspy_come_back(published, tmp_path):

@@ -30,10 +30,10 @@ def on_a_line(monkeypatch):
 def test_distances_of_points_on_a_line_are_recovered_exactly(on_a_line):
     lengths = np.array([7, 1, 3, 12, 4])
     drawn = build_sequence_map(of(*("a" * length for length in lengths)), "line")
-    assert drawn.shown == pytest.approx((1, 1))
-    assert np.allclose(drawn.places[:, 1], 0, atol=1e-6)
+    assert drawn.explained_variance == pytest.approx((1, 1))
+    assert np.allclose(drawn.coordinates[:, 1], 0, atol=1e-6)
     # The greatest part of the axis is positive: the longest stands at the far right.
-    assert np.allclose(drawn.places[:, 0], lengths - lengths.mean())
+    assert np.allclose(drawn.coordinates[:, 0], lengths - lengths.mean())
 
 
 def test_sequences_that_are_no_landmarks_stand_where_they_belong(on_a_line):
@@ -41,7 +41,7 @@ def test_sequences_that_are_no_landmarks_stand_where_they_belong(on_a_line):
     drawn = build_sequence_map(of(*words), "line", landmarks=3)
     assert drawn.landmarks == 3
     # The sequence that was used once is no landmark; the middle of the map is that of the other three.
-    assert np.allclose(drawn.places[:, 0], np.array([2, 9, 5, 14]) - (9 + 5 + 14) / 3)
+    assert np.allclose(drawn.coordinates[:, 0], np.array([2, 9, 5, 14]) - (9 + 5 + 14) / 3)
 
 
 @pytest.mark.parametrize("distance", ["longer", "metric"])
@@ -51,22 +51,22 @@ def test_the_map_is_the_best_flat_picture_of_the_centred_squares(distance):
     squared = np.array([DISTANCES[distance](one, ROADS) ** 2 for one in ROADS])
     middle = np.eye(len(ROADS)) - 1 / len(ROADS)
     left, values, right = np.linalg.svd(-0.5 * middle @ squared @ middle)
-    assert np.allclose(drawn.places @ drawn.places.T, (left[:, :2] * values[:2]) @ right[:2], atol=1e-9)
-    assert drawn.shown == pytest.approx((values[0] / values.sum(), values[:2].sum() / values.sum()))
+    assert np.allclose(drawn.coordinates @ drawn.coordinates.T, (left[:, :2] * values[:2]) @ right[:2], atol=1e-9)
+    assert drawn.explained_variance == pytest.approx((values[0] / values.sum(), values[:2].sum() / values.sum()))
     again = build_sequence_map(of(*ROADS), distance)
-    assert np.array_equal(drawn.places, again.places)
+    assert np.array_equal(drawn.coordinates, again.coordinates)
 
 
 def test_three_sequences_lie_flat_with_their_own_distances():
     words = ["abc", "abcd", "xbc"]
     drawn = build_sequence_map(of(*words), "metric")
     apart = np.array([DISTANCES["metric"](one, words) for one in words])
-    assert np.allclose(distances(drawn.places), apart)
-    assert drawn.shown[1] == pytest.approx(1)
+    assert np.allclose(distances(drawn.coordinates), apart)
+    assert drawn.explained_variance[1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("words", [(), ("abc",), ("abc", "abc"), ("",)])
 def test_where_there_is_nothing_to_tell_apart_all_stand_in_the_middle(words):
     drawn = build_sequence_map(of(*words))
-    assert not drawn.places.any()
-    assert drawn.shown == (1.0, 1.0)
+    assert not drawn.coordinates.any()
+    assert drawn.explained_variance == (1.0, 1.0)

@@ -108,14 +108,14 @@ def test_demonstrations_that_do_the_same_are_filled_in_only_for_want_of_others()
     pool = CandidatePool(pool_of(5).embeddings, encode_actions([["read"]] * 5))
     found = select_demonstrations(pool, pool.embeddings[2], SelectionConfig(k=5))
     assert items(found)[0] == 2
-    assert found.filled == 0  # The nugget keeps them apart.
+    assert found.filler_count == 0  # The nugget keeps them apart.
     assert all(0 < pick.novelty < 0.01 for pick in found.picks[1:])
 
 
 def test_each_action_is_one_symbol():
     found = encode_actions([["getLabel", "read"], ["getWikiDataID", "read"], ["getLabel", "read"], []])
     assert [len(sequence) for sequence in found.sequences] == [2, 2, 0]
-    assert found.groups.of.tolist() == [0, 1, 0, 2]
+    assert found.groups.labels.tolist() == [0, 1, 0, 2]
     assert DISTANCES["longer"](found.sequences[0], found.sequences).tolist() == [0, 0.5, 1]
 
 

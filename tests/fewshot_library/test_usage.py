@@ -37,8 +37,8 @@ def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_o
         for each in library.choose(question, wish, leave_out_itself=leave_out).demonstrations
     )
     assert heard == list(range(1, 41))
-    assert [int(times) for times in found.times] == [counted[each.trace_id] for each in demonstrations]
-    told = json.loads(json.dumps(found.value(demonstrations)))
+    assert [int(times) for times in found.counts] == [counted[each.trace_id] for each in demonstrations]
+    told = json.loads(json.dumps(found.to_json(demonstrations)))
     assert (told["questions"], told["picks"], told["demonstrations"]) == (40, 80, 20)
     assert {each["id"]: each["times"] for each in told["used"]} == {str(key): n for key, n in counted.items()}
     assert [each["times"] for each in told["used"]] == sorted(counted.values(), reverse=True)
@@ -48,5 +48,5 @@ def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_o
 
 def test_without_questions_nothing_is_used(library):
     found = count_selections(library, [], SelectionConfig())
-    assert found.used == []
-    assert len(found.never) == 20
+    assert found.selected == []
+    assert len(found.never_selected) == 20

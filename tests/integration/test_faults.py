@@ -32,7 +32,7 @@ def test_every_fault_of_every_source_is_one_sentence_and_no_step_is_lost(
     endpoints = {"oxigraph": (oxigraph.url, oxigraph.graph("real")), "virtuoso": (virtuoso.url, virtuoso.graph("real"))}
     with ModelServer(lambda _: Says('{"answer": "Tony Giglio", "quotes": []}')) as model:
         tried = sweep_fault(fault, SourceServers(mediawiki.api, endpoints, model.url), tmp_path, 3, no_meaning)
-    assert [one for one in tried if one.wrong] == [], [(one.source, one.tool, one.wrong) for one in tried]
+    assert [one for one in tried if one.problem] == [], [(one.source, one.tool, one.problem) for one in tried]
     assert len(tried) == len(TEXT_CALLS) + 2 * len(GRAPH_CALLS) + len(MODEL_CALLS)
     told = SENTENCES.get(fault, "")
-    assert [one for one in tried if told not in one.said and one.source != "model"] == []
+    assert [one for one in tried if told not in one.message and one.source != "model"] == []

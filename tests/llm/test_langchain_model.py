@@ -62,7 +62,7 @@ def test_a_server_that_tells_no_usage_leaves_it_unknown(streamed: bool):  # noqa
         used = chat.ask(ASKED, on_text=str.strip if streamed else None).usage
         assert (used.input_tokens, used.output_tokens, used.cost) == (None, None, None)
         chat.ask(ASKED)
-    assert (chat.used.calls, chat.used.input_tokens, chat.used.cost) == (2, None, None)
+    assert (chat.total_usage.calls, chat.total_usage.input_tokens, chat.total_usage.cost) == (2, None, None)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -147,8 +147,8 @@ def test_each_failure_is_one_sentence_and_what_may_pass_is_tried_again(
     assert len(server.requests) == (1 if streamed and isinstance(reply, Cut) else requests)
     assert "\n" not in str(failed.value)
     assert KEY not in _all_that_is_told(failed.value)
-    assert chat.used.calls == 1
-    assert failed.value.usage == chat.used
+    assert chat.total_usage.calls == 1
+    assert failed.value.usage == chat.total_usage
 
 
 def _all_that_is_told(error: BaseException) -> str:
@@ -241,7 +241,7 @@ def test_a_model_that_cannot_be_set_up_says_what_to_do(name: str, words: str, mo
     chat = build_chat_client(ModelProfile(name))
     with pytest.raises(ChatUnavailable, match=words):
         chat.ask(ASKED)
-    assert chat.used == Usage()
+    assert chat.total_usage == Usage()
 
 
 def test_a_key_in_the_environment_is_in_no_error(monkeypatch: pytest.MonkeyPatch, quick_patience: None):
@@ -280,23 +280,23 @@ def test_many_ask_at_once_and_each_gets_its_own_reply():
         took = time.monotonic() - started
     assert replies == [f"I am {n}." for n in range(64)]
     assert took < 64 * 0.2 / 4
-    assert (chat.used.calls, chat.used.input_tokens, chat.used.output_tokens) == (65, 65, 130)
+    assert (chat.total_usage.calls, chat.total_usage.input_tokens, chat.total_usage.output_tokens) == (65, 65, 130)
 
 
 def test_a_meter_counts_its_own_calls_only():
     with ModelServer([Says("a"), Says("b")]) as server:
         chat = server.chat()
-        one, other = chat.metered(), chat.metered()
+        one, other = chat.with_new_meter(), chat.with_new_meter()
         one.ask(ASKED)
-        assert (one.used.calls, other.used.calls, chat.used.calls) == (1, 0, 0)
+        assert (one.total_usage.calls, other.total_usage.calls, chat.total_usage.calls) == (1, 0, 0)
         other.ask(ASKED)
-        assert (one.used.input_tokens, other.used.calls) == (100, 1)
+        assert (one.total_usage.input_tokens, other.total_usage.calls) == (100, 1)
 
 
 def test_the_model_loads_once_however_many_ask_first():
     with ModelServer(lambda _: Says("hi", latency=0.1)) as server:
         chat = server.chat()
-        threads = [threading.Thread(target=lambda: chat.metered().ask(ASKED)) for _ in range(8)]
+        threads = [threading.Thread(target=lambda: chat.with_new_meter().ask(ASKED)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:

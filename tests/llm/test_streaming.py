@@ -32,20 +32,20 @@ def test_words_handed_over_are_the_same_however_they_come_and_none_is_taken_back
     spoken = StopSequenceFilter(heard.append, stop)
     rest = text
     for size in [*sizes, len(text) or 1]:
-        spoken.more(rest[:size])
+        spoken.feed(rest[:size])
         rest = rest[size:]
         assert truncate_at_stop(text, stop).startswith("".join(heard))
-    spoken.end()
+    spoken.flush()
     assert "".join(heard) == truncate_at_stop(text, stop)
-    assert spoken.any == bool(truncate_at_stop(text, stop))
+    assert spoken.has_emitted == bool(truncate_at_stop(text, stop))
 
 
 def test_an_errand_brings_words_and_what_was_found():
     heard: list[str] = []
 
     def run(errand: BackgroundCall[int]) -> int:
-        errand.say("one")
-        errand.say("two")
+        errand.emit_text("one")
+        errand.emit_text("two")
         return 3
 
     assert BackgroundCall(run).result(60, heard.append, "late") == 3

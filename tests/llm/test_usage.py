@@ -5,10 +5,10 @@ from llm.usage import TokenPrice, Usage
 
 
 def test_a_price_is_per_million_tokens_and_needs_both_numbers():
-    assert TokenPrice(2.5, 10.0).of(1_000_000, 100_000) == 3.5
-    assert TokenPrice(2.5, 10.0).of(None, 3) is None
-    assert TokenPrice(2.5, 10.0).of(3, None) is None
-    assert TokenPrice(0.0, 0.0).of(3, 3) == 0.0
+    assert TokenPrice(2.5, 10.0).cost_of(1_000_000, 100_000) == 3.5
+    assert TokenPrice(2.5, 10.0).cost_of(None, 3) is None
+    assert TokenPrice(2.5, 10.0).cost_of(3, None) is None
+    assert TokenPrice(0.0, 0.0).cost_of(3, 3) == 0.0
 
 
 COUNT = st.none() | st.integers(0, 10**6)

@@ -72,7 +72,7 @@ def ask(
         task = Task(question, context, available_tools(context.world), more.get("demonstrations", ()))
         # The tools of the task do without a model, so that the script is the agent's alone.
         agent = replace(reasoner or HumanIQ(ALONE), chat=server.chat(seconds=20))
-        ended = run_reasoner(agent, task, keeper, RunControl(RunLimits(steps=20), hear=heard.append))
+        ended = run_reasoner(agent, task, keeper, RunControl(RunLimits(steps=20), on_text=heard.append))
         return Asked(ended, keeper.steps, server.requests, "".join(heard))
 
 

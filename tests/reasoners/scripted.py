@@ -32,7 +32,7 @@ class Scripted:
 
     def solve(self, task: Task) -> ReasonerGenerator:
         self.task = task
-        left = len(task.taken)
+        left = len(task.prior_steps)
         try:
             for move in self.moves:
                 if isinstance(move, Action) and left:
@@ -71,7 +71,7 @@ def breaks(_context: ToolContext, text: str) -> Observation:
 
 def tool_of(function: Callable[..., Observation]) -> Tool:
     """The function as a tool of its name."""
-    return Tool.ours(function.__name__, function.__name__, function)
+    return Tool.from_function(function.__name__, function.__name__, function)
 
 
 class Hanging:

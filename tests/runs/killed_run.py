@@ -40,7 +40,7 @@ def go_on(url: str, trace_id: UUID, calls: Path, steps: int) -> None:
     with store.begin() as session:
         trace = runs.reopen_run_trace(session, trace_id)
     script = [Action(f"Now {number}.", "count", {"number": number}) for number in range(1, steps + 1)]
-    task = Task("How far?", NOWHERE, [Tool.ours("count", "Count", count)])
+    task = Task("How far?", NOWHERE, [Tool.from_function("count", "Count", count)])
     run_reasoner(Scripted(script), task, StoreRecorder(store, trace), RunControl(RunLimits(steps=steps)))
 
 

@@ -93,7 +93,7 @@ def begun(question: str = QUESTION, way: RunConfig = MODEL, limits: RunLimits | 
 def test_an_ask_in_the_background_is_in_the_store_from_the_start_and_ends_there():
     trace_id = active_runs().start(begun())
     assert opened(trace_id).question.text == QUESTION
-    until(lambda: active_runs().at(trace_id) is None)
+    until(lambda: active_runs().get(trace_id) is None)
     record = opened(trace_id)
     assert (record.trace.ending, record.trace.final_answer, len(record.steps)) == ("answered", "Gullhaven", 1)
     assert record.project.name == "Asked of harbour"
@@ -110,16 +110,16 @@ def test_the_same_question_is_asked_twice_and_kept_once():
 def test_one_who_hangs_blocks_no_other_is_heard_and_stops_at_once():
     hanging = begun("Will this hang?")
     active_runs().start(hanging)
-    until(lambda: "then I hang. I look" in hanging.said)
+    until(lambda: "then I hang. I look" in hanging.streamed_text)
     assert is_running(opened(hanging.trace_id).trace)
     other = active_runs().start(begun())
-    until(lambda: active_runs().at(other) is None)
+    until(lambda: active_runs().get(other) is None)
     assert opened(other).trace.ending == "answered"
 
-    assert active_runs().at(hanging.trace_id) is hanging
+    assert active_runs().get(hanging.trace_id) is hanging
     began = time.monotonic()
     hanging.stop()
-    until(lambda: active_runs().at(hanging.trace_id) is None)
+    until(lambda: active_runs().get(hanging.trace_id) is None)
     assert time.monotonic() - began < 5
     assert opened(hanging.trace_id).trace.ending == "stopped"
     assert not is_running(opened(hanging.trace_id).trace)
@@ -131,14 +131,14 @@ def test_what_was_interrupted_is_known_and_goes_on():
     with services.database().read() as session:
         (listed,) = runs.list_latest_traces(session, "ask")
     assert (listed.trace_id, listed.ending) == (ask.trace_id, None)
-    assert resume_run(ask.trace_id, RunLimits()).work().ending == "answered"
+    assert resume_run(ask.trace_id, RunLimits()).execute().ending == "answered"
 
 
 def test_run_again_from_a_step_keeps_what_was_before():
     ask = begun()
-    ask.work()
+    ask.execute()
     again = rerun_from_step(ask.trace_id, 1, MODEL, RunLimits())
-    again.work()
+    again.execute()
     record = opened(again.trace_id)
     assert (record.trace.parent_id, record.trace.parent_position) == (ask.trace_id, 1)
     assert (record.trace.ending, len(record.steps)) == ("answered", 1)
@@ -146,7 +146,7 @@ def test_run_again_from_a_step_keeps_what_was_before():
 
 def test_the_prompt_that_is_shown_is_the_one_that_was_sent(server: ModelServer):
     ask = begun()
-    ask.work()
+    ask.execute()
     record = opened(ask.trace_id)
     assert len(server.requests) == 2
     for position, request in enumerate(server.requests, 1):
@@ -156,7 +156,7 @@ def test_the_prompt_that_is_shown_is_the_one_that_was_sent(server: ModelServer):
 
 def test_of_two_pipelines_the_prompt_is_shown_that_each_was_sent(server: ModelServer):
     ask = begun(way=RunConfig("fusion", {"merge": "random"}))
-    ask.work()
+    ask.execute()
     record = opened(ask.trace_id)
     # The graph's pipeline is given up after three calls of a tool that it has not.
     assert [bool(step.tool) for step in record.steps] == [True] + [False] * 5
@@ -183,7 +183,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_stored(way: RunConfi
 
 
 def test_a_limit_is_told_on_the_trace():
-    ended = begun(limits=RunLimits(seconds=0.01)).work()
+    ended = begun(limits=RunLimits(seconds=0.01)).execute()
     assert (ended.ending, ended.failure) == (
         "limit",
         "the limit of 0.01 seconds is reached; ask again with a higher one",
@@ -192,16 +192,16 @@ def test_a_limit_is_told_on_the_trace():
 
 def test_a_runs_traces_are_nobodys_drafts_and_reviewed_only_when_models_are_asked_for():
     begun()
-    begun("Another?").work()
+    begun("Another?").execute()
     with services.database().begin() as session:
         (project,) = projects.list_projects(session)
         ada = projects.get_or_create_user(session, "ada")
         assert queue.list_drafts(session, project.id, ada.id) == []
         assert queue.measure_progress(session, project.id, ada.id).done == 0
         assert review.count_by_status(session, project.id) == {}
-        assert review.list_for_review(session, project.id).lines == []
+        assert review.list_for_review(session, project.id).items == []
         assert review.count_by_status(session, project.id, by=MODELS) == {"draft": 1, "submitted": 1}
-        (line,) = review.list_for_review(session, project.id, by=MODELS).lines
+        (line,) = review.list_for_review(session, project.id, by=MODELS).items
     assert line.question == "Another?"
 
 

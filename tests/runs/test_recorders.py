@@ -82,7 +82,7 @@ def test_an_answered_run_is_submitted_with_answers_cost_and_configuration_and_no
     assert [(s.position, s.observation, s.usage) for s in record.steps] == [
         (n, f"quay {n}", {"thought": USED}) for n in (1, 2, 3)
     ]
-    assert next(record.faults(), None) is None
+    assert next(record.find_inconsistencies(), None) is None
 
 
 def test_a_fault_of_the_program_fails_the_trace(scene: Scene):

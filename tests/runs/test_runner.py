@@ -45,11 +45,11 @@ def test_an_answered_run_keeps_its_steps_its_answers_and_what_the_model_took():
     assert looked.origins == {"text": {"from": "typed"}}
     assert looked.usage == {"thought": USED}
     assert (knew.tool, knew.error, knew.finished_at is not None) == (None, None, True)
-    assert keeper.ended is not None
-    assert (keeper.ended.ending, keeper.ended.failure, keeper.ended.answers) == ("answered", None, END.answers)
-    assert keeper.ended.details == {"agreement": "all"}
+    assert keeper.result is not None
+    assert (keeper.result.ending, keeper.result.failure, keeper.result.answers) == ("answered", None, END.answers)
+    assert keeper.result.details == {"agreement": "all"}
     twice = {"calls": 2, "input_tokens": 180, "output_tokens": 20, "seconds": 1.0, "cost": 0.02}
-    assert keeper.ended.usage == {**USED, **twice}
+    assert keeper.result.usage == {**USED, **twice}
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_an_answered_run_keeps_its_steps_its_answers_and_what_the_model_took():
 )
 def test_a_run_without_an_answer_tells_why_in_a_sentence_and_keeps_its_steps(end: Any, ending: str, failure: str):
     keeper = done([LOOK, end])
-    assert keeper.ended is not None
-    assert (keeper.ended.ending, keeper.ended.failure, keeper.ended.answers) == (ending, failure, None)
+    assert keeper.result is not None
+    assert (keeper.result.ending, keeper.result.failure, keeper.result.answers) == (ending, failure, None)
     assert len(keeper.steps) == 1
 
 
@@ -74,8 +74,8 @@ def test_a_fault_of_the_program_fails_the_run_and_is_raised():
         keeper = MemoryRecorder()
         with pytest.raises((KeyError, ZeroDivisionError)):
             run_reasoner(Scripted(moves), task(), keeper)
-        assert keeper.ended is not None
-        assert keeper.ended.ending == "failed"
+        assert keeper.result is not None
+        assert keeper.result.ending == "failed"
 
 
 WORDS = st.text(max_size=9)
@@ -93,7 +93,7 @@ MOVES = st.one_of(
 @given(st.lists(MOVES, max_size=12))
 def test_what_is_recorded_is_what_was_decided_and_what_was_told(moves: list[Any]):
     reasoner, keeper, heard = Scripted(moves), MemoryRecorder(), []
-    ended = run_reasoner(reasoner, task(), keeper, RunControl(hear=heard.append))
+    ended = run_reasoner(reasoner, task(), keeper, RunControl(on_text=heard.append))
     actions = [move for move in moves if isinstance(move, Action)]
     assert heard == [move.text for move in moves if isinstance(move, TextDelta)]
     assert [(s.position, s.thought, s.tool, s.arguments) for s in keeper.steps] == [
@@ -105,8 +105,8 @@ def test_what_is_recorded_is_what_was_decided_and_what_was_told(moves: list[Any]
     ]
     for step, action in zip(keeper.steps, actions, strict=True):
         assert step.finished_at is not None
-        assert action.refused is None or step.error == action.refused
-        if action.tool in ("fail", "outage") and action.refused is None and "text" in action.arguments:
+        assert action.rejection is None or step.error == action.rejection
+        if action.tool in ("fail", "outage") and action.rejection is None and "text" in action.arguments:
             assert step.error is not None
     calls = sum(action.usage is not None for action in actions)
     assert ended.usage.get("calls", 0) == calls
@@ -122,7 +122,7 @@ def stopped(reasoner: Any, tools: Any, reins: RunControl, when: Callable[[], Any
     began = time.monotonic()
     reins.stop.set()
     thread.join(60)
-    assert keeper.ended is not None
+    assert keeper.result is not None
     return keeper, time.monotonic() - began
 
 
@@ -131,7 +131,7 @@ def test_a_stop_works_at_once_while_a_tool_hangs_and_its_late_result_is_dropped(
     reasoner = Scripted([LOOK, Action("I wait.", "hang", {"text": "late"}), LOOK])
     keeper, seconds = stopped(reasoner, [*TOOLS, hanging.tool], reins, hanging.called.is_set)
     assert seconds < 5
-    assert (keeper.ended.ending, keeper.ended.failure) == ("stopped", "it was stopped after 2 steps")  # type: ignore[union-attr]
+    assert (keeper.result.ending, keeper.result.failure) == ("stopped", "it was stopped after 2 steps")  # type: ignore[union-attr]
     hanging.go.set()
     until(reasoner.closed.is_set)
     assert hanging.came_back.is_set()
@@ -158,9 +158,9 @@ class Talks:
 def test_a_stop_ends_a_model_that_talks_without_end():
     heard: list[str] = []
     reasoner = Talks()
-    keeper, seconds = stopped(reasoner, TOOLS, RunControl(hear=heard.append), lambda: len(heard) > 3)
+    keeper, seconds = stopped(reasoner, TOOLS, RunControl(on_text=heard.append), lambda: len(heard) > 3)
     assert seconds < 5
-    assert keeper.ended.ending == "stopped"  # type: ignore[union-attr]
+    assert keeper.result.ending == "stopped"  # type: ignore[union-attr]
     until(reasoner.closed.is_set)
 
 
@@ -187,16 +187,16 @@ def test_the_time_is_over_while_a_tool_hangs():
 )
 def test_a_limit_ends_a_run_and_says_which(limits: RunLimits, steps: int, sentence: str):
     keeper = done([Action("again", "echo", {"text": "x"}, usage=USED)] * 9, RunControl(limits))
-    assert keeper.ended is not None
-    assert keeper.ended.ending == "limit"
-    assert (keeper.ended.failure or "").startswith(sentence)
+    assert keeper.result is not None
+    assert keeper.result.ending == "limit"
+    assert (keeper.result.failure or "").startswith(sentence)
     assert len(keeper.steps) == steps
 
 
 def test_a_run_that_needs_just_what_it_may_answers():
     keeper = done([LOOK, LOOK, END], RunControl(RunLimits(steps=2)))
-    assert keeper.ended is not None
-    assert keeper.ended.ending == "answered"
+    assert keeper.result is not None
+    assert keeper.result.ending == "answered"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_limit_of_what_nobody_tells_ends_a_run_rather_than_be_passed_over(
     limits: RunLimits, unknown: dict[str, None]
 ):
     keeper = done([Action("", "echo", {"text": "x"}, usage={**USED, **unknown})] * 3, RunControl(limits))
-    assert keeper.ended is not None
-    assert keeper.ended.ending == "limit"
-    assert "can be kept" in (keeper.ended.failure or "")
+    assert keeper.result is not None
+    assert keeper.result.ending == "limit"
+    assert "can be kept" in (keeper.result.failure or "")
     assert len(keeper.steps) == 1

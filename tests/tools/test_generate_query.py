@@ -182,7 +182,7 @@ def test_a_word_for_women_leaves_no_path_to_men_although_the_graph_lists_it_for_
     sibling = Relation("P3373", "sibling", ("brother", "sister"))
     parents = (Relation("P22", "father"), Relation("P25", "mother"))
     lexicon = GraphLexicon((sibling, *parents, Relation("P21", "sex or gender")))
-    assert {path.hops[-1].gender for path in lexicon.paths(("sister",), None)} == {"female", "unstated"}
-    assert {path.hops[-1].gender for path in lexicon.paths(("aunt",), None)} == {"female", "unstated"}
-    assert lexicon.paths(("sibling",), None)[0].hops[0].gender is None
-    assert lexicon.paths(("parent",), None)[0].phrase == "parent"
+    assert {path.hops[-1].gender for path in lexicon.find_paths(("sister",), None)} == {"female", "unstated"}
+    assert {path.hops[-1].gender for path in lexicon.find_paths(("aunt",), None)} == {"female", "unstated"}
+    assert lexicon.find_paths(("sibling",), None)[0].hops[0].gender is None
+    assert lexicon.find_paths(("parent",), None)[0].phrase == "parent"

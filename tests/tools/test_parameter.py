@@ -41,7 +41,7 @@ FIELDS = {
 def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
     model = create_model("arguments", **FIELDS)
     found = {p.name: p for p in parse_parameters(model.model_json_schema())}
-    kinds = {name: (p.kind, p.item) if p.kind == "list" else p.kind for name, p in found.items()}
+    kinds = {name: (p.kind, p.item_kind) if p.kind == "list" else p.kind for name, p in found.items()}
     assert kinds == {
         "text": "text",
         "count": "whole number",
@@ -100,11 +100,11 @@ VALUES = {
 @given(st.data(), st.sampled_from(sorted(VALUES)))
 def test_what_is_written_in_a_form_is_read_back_with_its_type(data: st.DataObject, kind: str) -> None:
     value = data.draw(VALUES[kind])
-    parameter = Parameter("x", kind, choices=("a", "b c", 3, 4.5), item="text" if kind == "list" else "json")
+    parameter = Parameter("x", kind, choices=("a", "b c", 3, 4.5), item_kind="text" if kind == "list" else "json")
     if value is None:
-        assert parameter.write(value) == ""
+        assert parameter.format(value) == ""
         return
-    read = parameter.read(parameter.write(value))
+    read = parameter.parse(parameter.format(value))
     assert read == value
     assert type(read) is type(value)
 
@@ -122,14 +122,14 @@ def test_what_is_written_in_a_form_is_read_back_with_its_type(data: st.DataObjec
 )
 def test_what_cannot_be_read_says_why(kind: str, written: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"no|none") as wrong:
-        Parameter("x", kind, choices=("a", "b"), item="json").read(written)
+        Parameter("x", kind, choices=("a", "b"), item_kind="json").parse(written)
     assert why in str(wrong.value)
 
 
 def test_lists_are_written_as_their_items_are() -> None:
-    assert Parameter("ids", "list", item="id").read("Q1, Q2 Q3") == ["Q1", "Q2", "Q3"]
-    assert Parameter("names", "list").read("New York\n\n a, b ") == ["New York", "a, b"]
-    assert Parameter("names", "list").read('["one", "two\\nlines"]') == ["one", "two\nlines"]
-    assert Parameter("numbers", "list", item="number").read("1\n2.5") == [1, 2.5]
-    assert Parameter("x", "json", item="text").read("no JSON, but words") == "no JSON, but words"
-    assert Parameter("x", "number").read(5) == 5
+    assert Parameter("ids", "list", item_kind="id").parse("Q1, Q2 Q3") == ["Q1", "Q2", "Q3"]
+    assert Parameter("names", "list").parse("New York\n\n a, b ") == ["New York", "a, b"]
+    assert Parameter("names", "list").parse('["one", "two\\nlines"]') == ["one", "two\nlines"]
+    assert Parameter("numbers", "list", item_kind="number").parse("1\n2.5") == [1, 2.5]
+    assert Parameter("x", "json", item_kind="text").parse("no JSON, but words") == "no JSON, but words"
+    assert Parameter("x", "number").parse(5) == 5

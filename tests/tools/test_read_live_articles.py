@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("live")
 @pytest.fixture(scope="module")
 def wiki(mediawiki: MediaWiki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
     answers = ResponseCache(tmp_path_factory.mktemp("live") / RESPONSE_CACHE_FILE)
-    policy = RequestPolicy(frozenset({get_host(mediawiki.api)}), per_minute=1_000_000, seconds=120.0)
+    policy = RequestPolicy(frozenset({get_host(mediawiki.api)}), max_per_minute=1_000_000, timeout_seconds=120.0)
     text = MediaWikiText(mediawiki.api, "en", RecordingHttpClient(policy, answers, Access("ada@example.org")))
     yield ToolContext(World("wiki", text=text), no_meaning)
     answers.close()
@@ -70,7 +70,7 @@ def test_a_failing_wiki_is_an_error_and_not_nothing_found(wiki: ToolContext, tmp
     answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     gone = "http://127.0.0.1:9"
     door = RecordingHttpClient(
-        RequestPolicy(frozenset({get_host(gone)}), seconds=1.0), answers, Access("ada@example.org")
+        RequestPolicy(frozenset({get_host(gone)}), timeout_seconds=1.0), answers, Access("ada@example.org")
     )
     nowhere = ToolContext(World("gone", text=MediaWikiText(f"{gone}/w/api.php", "en", door)), no_meaning)
     for name, arguments in (("wikisearch", {"query": "Ada"}), ("read", {"title": "Ada", "question": "who?"})):

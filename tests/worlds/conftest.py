@@ -39,7 +39,7 @@ def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def crowd(crowd_folder: Path) -> Iterator[EmbeddedGraph]:
     """That graph with a second and 100 rows for a query."""
-    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(seconds=1, rows=100), workers=1)
+    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=1, max_rows=100), workers=1)
     # A fresh process takes its time to start; what is measured is the query.
     assert graph.query("ASK {}").boolean is True
     yield graph

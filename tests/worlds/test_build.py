@@ -69,7 +69,7 @@ def test_a_world_says_what_it_is(worlds):
 def test_whatever_is_told_of_a_world_can_be_read_again(tmp_path_factory, told):
     home = tmp_path_factory.mktemp("home")
     own = {"name", "articles", "triples", "entities", "hash", "built"}
-    build_world(home, "w", WorldContents(ARTICLES[:1], about=told))
+    build_world(home, "w", WorldContents(ARTICLES[:1], metadata=told))
     found = read_world_metadata(home, "w")
     assert {key: value for key, value in found.items() if key in told and key not in own} == {
         key: value for key, value in told.items() if key not in own

@@ -37,13 +37,13 @@ def build_observation(message: ToolMessage, limits: ToolLimits, secrets: Sequenc
     texts, attachments = sanitize_json(_split_content(message.content), secrets)
     text = "\n".join(texts)
     if message.status == "error":
-        raise ToolError(limits.cut(text) or f"{message.name} failed and does not say why; try other arguments.")
+        raise ToolError(limits.truncate(text) or f"{message.name} failed and does not say why; try other arguments.")
     found = sanitize_json(_structured_content(message.artifact), secrets)
     result = _parse_json_text(text) if found is None or found == text else found
     if not text and result is not None:
         text = json.dumps(result, ensure_ascii=False)
     named = [_format_attachment(attachment) for attachment in attachments]
-    shown = limits.cut("\n".join([*([text] if text else []), *named]))
+    shown = limits.truncate("\n".join([*([text] if text else []), *named]))
     data: JsonObject = {"attachments": attachments} if attachments else {}
     if result is not None and limits.fits(result):
         data["result"] = result
@@ -131,7 +131,7 @@ class ToolRegistration:
 
     name: str
     title: str
-    place: str
+    origin: str
     limits: ToolLimits
     secrets: tuple[str, ...] = ()
     """What the tool was given to work with and must not be told on."""
@@ -152,7 +152,7 @@ def describe_langchain_tool(found: BaseTool, terms: ToolRegistration) -> ToolDes
         schema = dict(given) if isinstance(given, dict) else TypeAdapter(given).json_schema()
     except (PydanticUserError, TypeError) as wrong:
         raise ToolError(
-            f"The tool {terms.name} of {terms.place} has arguments that are no JSON: {' '.join(str(wrong).split())}."
+            f"The tool {terms.name} of {terms.origin} has arguments that are no JSON: {' '.join(str(wrong).split())}."
         ) from wrong
     return ToolDescription(found.description, schema)
 
@@ -176,7 +176,7 @@ def adapt_tool(found: ToolDescription, terms: ToolRegistration, call: ToolInvoke
         work,
         parameters,
         limits=terms.limits,
-        place=terms.place,
+        origin=terms.origin,
     )
 
 
@@ -184,10 +184,10 @@ def _normalize_schema(schema: dict[str, Any], terms: ToolRegistration) -> dict[s
     try:
         validator_for(schema).check_schema(schema)
     except SchemaError as wrong:
-        raise ToolError(f"The tool {terms.name} of {terms.place} has no valid schema: {wrong.message}.") from wrong
+        raise ToolError(f"The tool {terms.name} of {terms.origin} has no valid schema: {wrong.message}.") from wrong
     if schema.get("type", "object") != "object" or _has_external_reference(schema):
         raise ToolError(
-            f"The tool {terms.name} of {terms.place} has a schema that is no object or refers to other places."
+            f"The tool {terms.name} of {terms.origin} has a schema that is no object or refers to other places."
         )
     return {key: value for key, value in schema.items() if key not in ("title", "description")} | {
         "properties": schema.get("properties", {})
@@ -213,7 +213,7 @@ def _validate_arguments(
     given = {}
     for argument, value in arguments.items():
         try:
-            given[argument] = known[argument].read(value)
+            given[argument] = known[argument].parse(value)
         except ValueError as wrong:
             raise ToolError(f"{name} cannot run: {argument}: {wrong}. {takes}") from wrong
     if (worst := best_match(checks.iter_errors(given))) is not None:

@@ -76,14 +76,14 @@ class McpServerConfig(_ExternalToolConfig):
     prefix: str | None = Field(None, pattern=r"^[A-Za-z0-9_-]{0,40}$")
 
     @model_validator(mode="after")
-    def _one_way(self) -> "McpServerConfig":
+    def _check_command_or_url(self) -> "McpServerConfig":
         if (self.command is None) == (self.url is None):
             raise ValueError("a server has either a command, which starts it, or a url, where it runs")
         return self
 
     @field_validator("url")
     @classmethod
-    def _is_address(cls, url: str | None) -> str | None:
+    def _check_url(cls, url: str | None) -> str | None:
         try:
             parts = urlsplit(url or "http://none")
             whole = bool(parts.hostname) and parts.port != 0
@@ -100,7 +100,7 @@ class ExternalToolsConfig:
 
     functions: Mapping[str, FunctionConfig] = field(default_factory=dict)
     servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
     """Where the file lies; modules beside it can be named."""
 
@@ -110,9 +110,9 @@ def load_external_tools_config(file: Path) -> ExternalToolsConfig:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as failed:
-        return ExternalToolsConfig(refused={"": f"{file} cannot be read: {failed.strerror or failed}."})
+        return ExternalToolsConfig(errors={"": f"{file} cannot be read: {failed.strerror or failed}."})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
-        return ExternalToolsConfig(refused={"": f"{file} is no valid TOML: {wrong}; correct it there."})
+        return ExternalToolsConfig(errors={"": f"{file} is no valid TOML: {wrong}; correct it there."})
     refused = {}
     if strange := sorted(content.keys() - {"functions", "servers"}):
         refused[""] = f"{file} has {strange[0]!r}, but only the tables functions and servers are read; remove it."

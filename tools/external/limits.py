@@ -26,7 +26,7 @@ class ToolLimits:
     seconds: float = DEFAULT_SECONDS
     characters: int = DEFAULT_CHARACTERS
 
-    def hold(self, name: str, work: Callable[[], ResultT]) -> ResultT:
+    def run_limited(self, name: str, work: Callable[[], ResultT]) -> ResultT:
         """What the work gives; ToolError when it fails, however it does, or is not done in time."""
         done: Future[ResultT] = Future()
 
@@ -51,7 +51,7 @@ class ToolLimits:
         except BaseException as failed:
             raise ToolError(describe_failure(name, failed)) from failed
 
-    def cut(self, text: str) -> str:
+    def truncate(self, text: str) -> str:
         """The text up to the limit, which it then names."""
         left = len(text) - self.characters
         if left <= 0:

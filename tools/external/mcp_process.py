@@ -38,7 +38,7 @@ _SHUTDOWN_TIMEOUT_SECONDS = 2.0
 class ServerCommand:
     """How a server is started; besides what it needs to run at all, it is given only that environment."""
 
-    words: Sequence[str]
+    argv: Sequence[str]
     environment: Mapping[str, str]
     folder: Path | None
 
@@ -48,21 +48,21 @@ class ServerProcess:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._kept = b""
+        self._stderr_tail = b""
 
     @property
-    def last_words(self) -> str:
+    def last_stderr_line(self) -> str:
         """The last line that it wrote to its standard error, cut to what a sentence can hold."""
-        lines = [line for line in self._kept.decode("utf-8", "replace").splitlines() if line.strip()]
+        lines = [line for line in self._stderr_tail.decode("utf-8", "replace").splitlines() if line.strip()]
         return lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
 
-    async def listen(self) -> None:
+    async def read_stderr(self) -> None:
         """Keep the end of what it writes to its standard error."""
         assert self._process.stderr is not None  # noqa: S101 - it is piped
         while came := await self._process.stderr.read(65_536):
-            self._kept = (self._kept + came)[-_STDERR_TAIL_BYTES:]
+            self._stderr_tail = (self._stderr_tail + came)[-_STDERR_TAIL_BYTES:]
 
-    async def receive(self, to: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    async def read_messages(self, to: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         """Hand on its messages until it ends; a line that is no message is its chatter and left out."""
         assert self._process.stdout is not None  # noqa: S101 - it is piped
         async with to:
@@ -79,7 +79,7 @@ class ServerProcess:
                     continue
                 await to.send(SessionMessage(message))
 
-    async def send(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async def write_messages(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write the messages to it until there are no more."""
         assert self._process.stdin is not None  # noqa: S101 - it is piped
         async with messages:
@@ -88,7 +88,7 @@ class ServerProcess:
                 self._process.stdin.write(line.encode() + b"\n")
                 await self._process.stdin.drain()
 
-    async def drain(self) -> None:
+    async def drain_pipes(self) -> None:
         """Read what an ended server left behind, without which its pipes would stay open."""
         for stream in (self._process.stdout, self._process.stderr):
             assert stream is not None  # noqa: S101 - it is piped
@@ -100,7 +100,7 @@ class ServerProcess:
                 # Something that it started in a group of its own still holds it.
                 continue
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Close its input; ask it to end, and make it, if that is not enough, with whatever it started."""
         assert self._process.stdin is not None  # noqa: S101 - it is piped
         self._process.stdin.close()
@@ -119,7 +119,7 @@ async def run_server_process(
     command: ServerCommand,
 ) -> AsyncIterator[tuple[ServerProcess, IncomingMessages, OutgoingMessages]]:
     """Start a server, and end it in the end; its messages come in and go out by the two streams."""
-    words = [*command.words]
+    words = [*command.argv]
     if sys.platform == "linux":
         words = [sys.executable, "-I", str(DIE_WITH_PARENT_SCRIPT), *words]
     environment = {**get_default_environment(), **command.environment}
@@ -139,17 +139,17 @@ async def run_server_process(
     try:
         async with anyio.create_task_group() as tasks:
             try:
-                tasks.start_soon(server.listen)
-                tasks.start_soon(server.receive, came)
-                tasks.start_soon(server.send, going)
+                tasks.start_soon(server.read_stderr)
+                tasks.start_soon(server.read_messages, came)
+                tasks.start_soon(server.write_messages, going)
                 yield server, incoming, outgoing
             finally:
                 # Even where the session is being cancelled, the server is ended in order.
                 with anyio.CancelScope(shield=True):
-                    await server.end()
+                    await server.terminate()
                 tasks.cancel_scope.cancel()
     finally:
         for stream in (came, incoming, outgoing, going):
             stream.close()
         with anyio.CancelScope(shield=True):
-            await server.drain()
+            await server.drain_pipes()

@@ -35,22 +35,22 @@ class McpServer:
     """One server of the configuration; every way that it can fail is a ToolError or stands in `problem`."""
 
     def __init__(self, name: str, declared: McpServerConfig, environ: Mapping[str, str], taken: frozenset[str]) -> None:
-        self.name, self._declared, self._environ, self._taken = name, declared, environ, taken
+        self.name, self._config, self._environ, self._reserved_names = name, declared, environ, taken
         self.prefix = f"{name}_" if declared.prefix is None else declared.prefix
         self.tools: dict[str, Tool] = {}
         """What it told the last time that it was started, by the names that they have here."""
-        self.refused: dict[str, str] = {}
+        self.rejected_tools: dict[str, str] = {}
         """Tools of it that cannot be used, and why."""
         self._session: McpSession | None = None
-        self._failed: tuple[float, str] | None = None
-        self._start: Future[None] | None = None
-        self._starting = asyncio.Lock()
-        self._calls = 0
+        self._last_failure: tuple[float, str] | None = None
+        self._start_future: Future[None] | None = None
+        self._start_lock = asyncio.Lock()
+        self._calls_in_flight = 0
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """How it is started, or where it runs."""
-        declared = self._declared
+        declared = self._config
         if declared.command is not None:
             return " ".join([declared.command, *declared.args])
         # Keys may stand before the host and after the path.
@@ -60,65 +60,67 @@ class McpServer:
     @property
     def problem(self) -> str | None:
         """Why its tools cannot be called now, as the end of a sentence about it."""
-        if self._failed is not None:
-            return self._failed[1]
+        if self._last_failure is not None:
+            return self._last_failure[1]
         if self._session is not None and self._session.ended:
-            return f"{self._session.ending or 'it ended'}; it is started again at the next call"
+            return f"{self._session.end_reason or 'it ended'}; it is started again at the next call"
         return None if self._session is not None else "it has not been started yet"
 
-    def begin(self) -> Future[None]:
+    def ensure_started(self) -> Future[None]:
         """Start it if it was never started, or did not start a while ago; the future is done when that is decided."""
-        tried = self._start is not None and not self._start.done()
-        due = self._failed is None or time.monotonic() - self._failed[0] > RETRY_INTERVAL_SECONDS
-        if self._start is None or (not tried and self._failed is not None and due):
-            self._start = submit_coroutine(self._quietly())
-        return self._start
+        tried = self._start_future is not None and not self._start_future.done()
+        due = self._last_failure is None or time.monotonic() - self._last_failure[0] > RETRY_INTERVAL_SECONDS
+        if self._start_future is None or (not tried and self._last_failure is not None and due):
+            self._start_future = submit_coroutine(self._start_quietly())
+        return self._start_future
 
     def restart(self) -> None:
         """End it, start it anew and read its tools; what goes wrong then stands in `problem`."""
         self.close()
-        submit_coroutine(self._quietly()).result()
+        submit_coroutine(self._start_quietly()).result()
 
     def close(self) -> None:
         """End the session, and the server if it was started here."""
         if self._session is not None:
             submit_coroutine(self._session.close()).result(_CLOSE_TIMEOUT_SECONDS)
 
-    async def _quietly(self) -> None:
+    async def _start_quietly(self) -> None:
         try:
-            await self._live()
+            await self._ensure_session()
         except ToolError:
             # It stands in `problem`.
             return
 
-    async def _live(self) -> McpSession:
+    async def _ensure_session(self) -> McpSession:
         """A session that has not ended."""
-        async with self._starting:
+        async with self._start_lock:
             if self._session is None:
                 atexit.register(self.close)
             if self._session is None or self._session.ended:
-                session = McpSession(self._declared, self._environ)
+                session = McpSession(self._config, self._environ)
                 try:
-                    await session.start(self._declared.seconds)
+                    await session.wait_until_ready(self._config.seconds)
                 except ToolError as failed:
-                    self._failed = (time.monotonic(), self._hide(str(failed)))
-                    raise ToolError(f"The server {self.name} is not available: {self._failed[1]}.") from failed
-                self._failed, self._session = None, session
-                self._take_in(session.tools.values())
+                    self._last_failure = (time.monotonic(), self._redact(str(failed)))
+                    raise ToolError(f"The server {self.name} is not available: {self._last_failure[1]}.") from failed
+                self._last_failure, self._session = None, session
+                self._register_tools(session.tools.values())
             return self._session
 
-    def _take_in(self, offered: Any) -> None:
-        self.tools, self.refused = {}, {}
+    def _register_tools(self, offered: Any) -> None:
+        self.tools, self.rejected_tools = {}, {}
         for found in offered:
             name = _sanitize_name(f"{self.prefix}{found.name}")
-            if name in self._taken:
+            if name in self._reserved_names:
                 name = _sanitize_name(f"{self.name}_{found.name}")
             try:
                 self._check_name(name, found.name)
-                terms = self._terms(name, found)
-                self.tools[name] = adapt_tool(describe_langchain_tool(found, terms), terms, self._caller(found.name))
+                terms = self._build_registration(name, found)
+                self.tools[name] = adapt_tool(
+                    describe_langchain_tool(found, terms), terms, self._make_invoker(found.name)
+                )
             except ToolError as refused:
-                self.refused[name] = str(refused)
+                self.rejected_tools[name] = str(refused)
 
     def _check_name(self, name: str, own: str) -> None:
         if not TOOL_NAME_PATTERN.fullmatch(name):
@@ -126,72 +128,76 @@ class McpServer:
                 f"The tool {own[:80]} of the server {self.name} has a name of {len(name)} characters, and models "
                 "take at most 64; give the server a shorter prefix."
             )
-        if name in self.tools or name in self._taken:
+        if name in self.tools or name in self._reserved_names:
             raise ToolError(
                 f"The tool {own} of the server {self.name} would be called {name}, and another one is; give the "
                 "server another prefix."
             )
 
-    def _terms(self, name: str, found: BaseTool) -> ToolRegistration:
+    def _build_registration(self, name: str, found: BaseTool) -> ToolRegistration:
         about = found.metadata or {}
         title = str(about.get("title") or found.name.replace("_", " ").replace("-", " ").capitalize())
-        return ToolRegistration(name, title, f"the server {self.name}", self._declared.limits, self._secrets())
+        return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._secrets())
 
     def _secrets(self) -> tuple[str, ...]:
-        names = (*self._declared.environment, *([self._declared.token] if self._declared.token else []))
+        names = (*self._config.environment, *([self._config.token] if self._config.token else []))
         given = [self._environ[name] for name in names if self._environ.get(name)]
-        parts = urlsplit(self._declared.url or "")
+        parts = urlsplit(self._config.url or "")
         told = [parts.query, parts.netloc.rpartition("@")[0], parts.password, *dict(parse_qsl(parts.query)).values()]
         return (*given, *(each for each in told if each and len(each) >= _MIN_SECRET_LENGTH))
 
-    def _hide(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         for secret in self._secrets():
             text = text.replace(secret, "…")
         return text
 
-    def _caller(self, tool: str) -> Any:
+    def _make_invoker(self, tool: str) -> Any:
         def call(arguments: dict[str, Any]) -> ToolMessage:
-            running = submit_coroutine(self._call(tool, arguments))
+            running = submit_coroutine(self._call_tool(tool, arguments))
             try:
-                return running.result(self._declared.seconds + _TIMEOUT_MARGIN_SECONDS)
+                return running.result(self._config.seconds + _TIMEOUT_MARGIN_SECONDS)
             except TimeoutError:
                 running.cancel()
-                submit_coroutine(self._end_if_stuck())
+                submit_coroutine(self._close_if_unresponsive())
                 raise
 
         return call
 
-    async def _call(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
+    async def _call_tool(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
         """What the tool answers; a call that never reached the server is made once more."""
         for last in (False, True):
-            session = await self._live()
+            session = await self._ensure_session()
             if tool not in session.tools:
                 raise ToolError(f"The server {self.name} has no tool {tool} any more; use another one.")
-            self._calls += 1
+            self._calls_in_flight += 1
             try:
-                return await session.call(tool, arguments)
+                return await session.call_tool(tool, arguments)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 unsent = True
             except McpSessionEnded:
                 unsent = isinstance(session.failure, httpx.ConnectError)
             except McpError as failed:
                 if failed.error.code not in (CONNECTION_CLOSED, _SESSION_TERMINATED):
-                    raise ToolError(self._hide(f"The server {self.name} refused {tool}: {failed}.")) from failed
+                    raise ToolError(self._redact(f"The server {self.name} refused {tool}: {failed}.")) from failed
                 unsent = failed.error.code == _SESSION_TERMINATED
             finally:
-                self._calls -= 1
+                self._calls_in_flight -= 1
             await session.close()
             if last or not unsent:
-                ending = self._hide(session.ending or "it ended")
+                ending = self._redact(session.end_reason or "it ended")
                 raise ToolError(
                     f"The server {self.name} failed while {tool} ran: {ending}; call it again to restart it."
                 )
         raise AssertionError("unreachable")
 
-    async def _end_if_stuck(self) -> None:
+    async def _close_if_unresponsive(self) -> None:
         """After a call that took too long: a server that answers nothing any more and has no other call is ended."""
         session = self._session
-        if session is not None and not await session.answers(_PING_TIMEOUT_SECONDS) and self._calls == 0:
+        if (
+            session is not None
+            and not await session.is_responsive(_PING_TIMEOUT_SECONDS)
+            and self._calls_in_flight == 0
+        ):
             await session.close()
 
 

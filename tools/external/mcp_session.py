@@ -93,7 +93,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
 class BoundedClientFactory:
     """Makes clients that take no answer of more than the limit, and say when one was longer."""
 
-    notify: OversizeCallback
+    on_oversize: OversizeCallback
 
     def __call__(
         self,
@@ -102,7 +102,9 @@ class BoundedClientFactory:
         auth: httpx.Auth | None = None,
     ) -> httpx.AsyncClient:
         waits = timeout or httpx.Timeout(CONNECT_TIMEOUT_SECONDS, read=None)
-        return httpx.AsyncClient(headers=headers, timeout=waits, auth=auth, transport=_BoundedTransport(self.notify))
+        return httpx.AsyncClient(
+            headers=headers, timeout=waits, auth=auth, transport=_BoundedTransport(self.on_oversize)
+        )
 
 
 class McpSessionEnded(Exception):
@@ -113,40 +115,42 @@ class McpSession:
     """What one connection offers while it lasts."""
 
     def __init__(self, declared: McpServerConfig, environ: Mapping[str, str]) -> None:
-        self._declared, self._environ = declared, environ
+        self._config, self._environ = declared, environ
         self._process: ServerProcess | None = None
-        self._end = asyncio.Event()
+        self._end_event = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._session: ClientSession | None = None
         self.tools: dict[str, BaseTool] = {}
         """The server's tools by their own names."""
         self.failure: BaseException | None = None
-        self.ending = ""
+        self.end_reason = ""
         """What went wrong, once it has ended: what a server said last, or the error of the connection."""
-        self._life = asyncio.create_task(self._live())
+        self._connection_task = asyncio.create_task(self._hold_connection())
 
     @property
     def ended(self) -> bool:
         """Whether nothing can be called any more."""
-        return self._end.is_set() or self._life.done()
+        return self._end_event.is_set() or self._connection_task.done()
 
-    async def start(self, seconds: float) -> None:
+    async def wait_until_ready(self, seconds: float) -> None:
         """Wait until the server has told its tools; ToolError when it does not, or ends."""
-        done, _ = await asyncio.wait({self._ready, self._life}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            {self._ready, self._connection_task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
         if self._ready in done:
             return
         late = not done
         await self.close()
-        raise ToolError(f"it did not start within {seconds:g} s" if late else self.ending)
+        raise ToolError(f"it did not start within {seconds:g} s" if late else self.end_reason)
 
     async def close(self) -> None:
         """End the session, and the server if it was started here."""
-        self._end.set()
+        self._end_event.set()
         if not self._ready.done():
-            self._life.cancel()
-        await asyncio.wait({self._life})
+            self._connection_task.cancel()
+        await asyncio.wait({self._connection_task})
 
-    async def answers(self, seconds: float) -> bool:
+    async def is_responsive(self, seconds: float) -> bool:
         """Whether the server still answers at all."""
         if self.ended or self._session is None:
             return False
@@ -156,27 +160,27 @@ class McpSession:
         ping.cancel()
         return answered
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
+    async def call_tool(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
         """What the tool answers; SessionEnded where the session ends before."""
         call = {"type": "tool_call", "id": "call", "name": tool, "args": arguments}
         answering = asyncio.ensure_future(self.tools[tool].ainvoke(call))
         try:
-            await asyncio.wait({answering, self._life}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({answering, self._connection_task}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not answering.done():
                 answering.cancel()
-        if self._life.done() and (not answering.done() or answering.exception() is not None):
+        if self._connection_task.done() and (not answering.done() or answering.exception() is not None):
             raise McpSessionEnded
         answered = await answering
         assert isinstance(answered, ToolMessage)  # noqa: S101 - LangChain's own promise for a call of this form
         return answered
 
-    async def _live(self) -> None:
+    async def _hold_connection(self) -> None:
         """Hold the connection until it is closed from either side; one task opens and closes it, as it must be."""
         try:
             async with AsyncExitStack() as stack:
-                incoming, outgoing = await stack.enter_async_context(self._connection())
-                watched = await stack.enter_async_context(self._watched(incoming))
+                incoming, outgoing = await stack.enter_async_context(self._open_connection())
+                watched = await stack.enter_async_context(self._watch_incoming(incoming))
                 session = await stack.enter_async_context(ClientSession(watched, outgoing))
                 await session.initialize()
                 self.tools = {
@@ -185,33 +189,33 @@ class McpSession:
                 }
                 self._session = session
                 self._ready.set_result(None)
-                await self._end.wait()
+                await self._end_event.wait()
         except Exception as failed:  # noqa: BLE001 - servers and connections fail in every way; where it matters it is told
             self.failure = self.failure or first_exception(failed)
         finally:
-            self._end.set()
-            self.ending = self._ended_with()
+            self._end_event.set()
+            self.end_reason = self._describe_end()
 
-    def _overrun(self) -> None:
+    def _end_after_oversize(self) -> None:
         self.failure = ToolError(f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less")
-        self._end.set()
+        self._end_event.set()
 
-    def _ended_with(self) -> str:
+    def _describe_end(self) -> str:
         if isinstance(self.failure, ToolError):
             return str(self.failure)
-        if self._process is not None and self._process.last_words:
-            return f"it ended, and the last that it said was: {self._process.last_words}"
+        if self._process is not None and self._process.last_stderr_line:
+            return f"it ended, and the last that it said was: {self._process.last_stderr_line}"
         return f"it ended with {summarize_exception(self.failure)}" if self.failure else "it ended without a word"
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[tuple[IncomingMessages, OutgoingMessages]]:
-        declared = self._declared
+    async def _open_connection(self) -> AsyncIterator[tuple[IncomingMessages, OutgoingMessages]]:
+        declared = self._config
         if declared.command is not None:
-            async with run_server_process(self._command(declared.command)) as (self._process, incoming, outgoing):
+            async with run_server_process(self._build_command(declared.command)) as (self._process, incoming, outgoing):
                 yield incoming, outgoing
             return
         async with AsyncExitStack() as stack:
-            url, clients = str(declared.url), BoundedClientFactory(self._overrun)
+            url, clients = str(declared.url), BoundedClientFactory(self._end_after_oversize)
             if declared.transport == "sse":
                 # MCP's client leaves its streams open where there is nobody to connect to.
                 async with clients(self._headers()) as http, http.stream("GET", url) as answer:
@@ -223,23 +227,23 @@ class McpSession:
             incoming, outgoing, _ = await stack.enter_async_context(streamable_http_client(url, http_client=http))
             yield incoming, outgoing
 
-    def _command(self, command: str) -> ServerCommand:
+    def _build_command(self, command: str) -> ServerCommand:
         if (program := shutil.which(command, path=self._environ.get("PATH", os.defpath))) is None:
             raise ToolError(f"there is no program {command} here; install it, or correct the command")
-        given = {name: self._variable(name) for name in self._declared.environment}
-        return ServerCommand((program, *self._declared.args), given, self._declared.folder)
+        given = {name: self._read_variable(name) for name in self._config.environment}
+        return ServerCommand((program, *self._config.args), given, self._config.folder)
 
     def _headers(self) -> dict[str, str]:
-        token = self._declared.token
-        return {"Authorization": f"Bearer {self._variable(token)}"} if token else {}
+        token = self._config.token
+        return {"Authorization": f"Bearer {self._read_variable(token)}"} if token else {}
 
-    def _variable(self, name: str) -> str:
+    def _read_variable(self, name: str) -> str:
         if name not in self._environ:
             raise ToolError(f"the variable {name} that it is to be given is not set; set it and start Showhow again")
         return self._environ[name]
 
     @asynccontextmanager
-    async def _watched(self, incoming: IncomingMessages) -> AsyncIterator[IncomingMessages]:
+    async def _watch_incoming(self, incoming: IncomingMessages) -> AsyncIterator[IncomingMessages]:
         """The same messages, and a note when there are no more: a server that ended is known before it is called."""
         send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
@@ -247,7 +251,7 @@ class McpSession:
             async with send:
                 async for message in incoming:
                     await send.send(message)
-            self._end.set()
+            self._end_event.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(pass_on)

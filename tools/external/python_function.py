@@ -47,7 +47,7 @@ class FunctionSignature:
         self._model: type[BaseModel] = create_model("arguments", **fields)
         self.schema: dict[str, Any] = self._model.model_json_schema()
 
-    def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def validate_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call; a ValidationError names those that the types do not take."""
         checked = self._model.model_validate(dict(given))
         return {name: getattr(checked, field) for field, name in self._fields.items()}
@@ -71,7 +71,7 @@ def load_function(name: str, declared: FunctionConfig, folder: Path | None) -> T
             describe_langchain_tool(found, terms), terms, lambda given: _call_langchain_tool(found, given)
         )
     about, signature = _describe_function(name, found, declared.place)
-    return adapt_tool(about, terms, lambda given: _call_function(found, signature.bound(given)))
+    return adapt_tool(about, terms, lambda given: _call_function(found, signature.validate_arguments(given)))
 
 
 def _import_target(name: str, declared: FunctionConfig, folder: Path | None) -> Any:

@@ -33,7 +33,7 @@ class SchemaContext:
     """The entities with their likeliest relations, and others of the graph where no entity is known."""
 
     entities: tuple[dict[str, Any], ...]
-    others: tuple[dict[str, Any], ...]
+    other_relations: tuple[dict[str, Any], ...]
 
 
 def select_schema_context(
@@ -113,22 +113,26 @@ class _QueryReply(BaseModel):
 class QueryWritingResult:
     """What the model wrote: the queries that answer, and before them those that did not."""
 
-    answering: tuple[QueryTrial, ...] = ()
-    tried: tuple[QueryTrial, ...] = ()
+    successful_trials: tuple[QueryTrial, ...] = ()
+    failed_trials: tuple[QueryTrial, ...] = ()
     failure: str = ""
     """Why the model wrote no more, where it failed."""
 
     @property
-    def empty(self) -> tuple[QueryTrial, ...]:
+    def empty_trials(self) -> tuple[QueryTrial, ...]:
         """Those that run and match nothing, the last first."""
-        return tuple(trial for trial in reversed(self.tried) if trial.runs)
+        return tuple(trial for trial in reversed(self.failed_trials) if trial.runnable)
 
     @property
     def trouble(self) -> str:
         """Why no query is offered, in a sentence."""
         if self.failure:
             return self.failure
-        return f"No query of the language model answers; the last one: {self.tried[-1].trouble}" if self.tried else ""
+        return (
+            f"No query of the language model answers; the last one: {self.failed_trials[-1].trouble}"
+            if self.failed_trials
+            else ""
+        )
 
 
 def write_queries(
@@ -137,7 +141,7 @@ def write_queries(
     """The model's queries for the question, repaired at most twice; `failure` tells where the model fails."""
     facts = select_schema_context(graph, question, entities, encode)
     asked = render_prompt(
-        "query_question", question=" ".join(question.split()), entities=facts.entities, others=facts.others
+        "query_question", question=" ".join(question.split()), entities=facts.entities, others=facts.other_relations
     )
     messages = [Message("system", render_prompt("query")), Message("user", asked)]
     tried: list[QueryTrial] = []

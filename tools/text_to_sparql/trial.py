@@ -24,7 +24,7 @@ class QueryTrial:
     sparql: str
     reading: str
     trouble: str | None
-    runs: bool = True
+    runnable: bool = True
     """Whether it can be run at all; one that matches nothing can."""
 
 
@@ -38,10 +38,10 @@ def try_query(graph: GraphSource, sparql: str, reading: str) -> QueryTrial:
         query = tokenize_query(sparql)
         unknown = _find_unknown_terms(graph, query)
         if unknown:
-            return QueryTrial(sparql, reading, f"The graph does not have {', '.join(unknown)}.", runs=False)
+            return QueryTrial(sparql, reading, f"The graph does not have {', '.join(unknown)}.", runnable=False)
         table = graph.query(apply_row_limit(query, TRIAL_ROWS)[0])
     except (QueryRefused, SourceTimeout) as failed:
-        return QueryTrial(sparql, reading, str(failed), runs=False)
+        return QueryTrial(sparql, reading, str(failed), runnable=False)
     empty = table.boolean is None and not any(any(row) for row in table.rows)
     return QueryTrial(sparql, reading, "It matches nothing in the graph." if empty else None)
 
@@ -63,7 +63,7 @@ def _occurs_in_graph(graph: GraphSource, id_: str) -> bool:
 
 def _iterate_graph_terms(query: TokenizedQuery) -> Iterator[tuple[str, str]]:
     """Items, properties and other things of the graph in the query: as they are written, and their ids."""
-    first = next(n for n, token in enumerate(query.tokens) if token.says(query.form.casefold()))
+    first = next(n for n, token in enumerate(query.tokens) if token.is_keyword(query.form.casefold()))
     for token in query.tokens[first:]:
         iri = _token_iri(token, query)
         if iri is not None and not iri.startswith(_XSD_NAMESPACE):
@@ -77,6 +77,6 @@ def _token_iri(token: SparqlToken, query: TokenizedQuery) -> str | None:
     prefix, _, local = token.text.partition(":")
     if token.kind != "name" or not local:
         return None
-    if prefix in query.declared and query.declared[prefix] not in terms.PREFIXES.values():
-        return query.declared[prefix] + local
+    if prefix in query.declared_prefixes and query.declared_prefixes[prefix] not in terms.PREFIXES.values():
+        return query.declared_prefixes[prefix] + local
     return local if prefix in _WIKIDATA_PREFIXES and terms.expand_id(local) != local else None

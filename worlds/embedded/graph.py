@@ -42,7 +42,7 @@ class Fingerprint:
         self._sum = (self._sum + int.from_bytes(hashlib.sha256(part.encode()).digest())) % _MODULUS
         self.count += 1
 
-    def digest(self) -> str:
+    def hexdigest(self) -> str:
         """The fingerprint in hexadecimal."""
         return hashlib.sha256(f"{self.count} {self._sum:064x}".encode()).hexdigest()
 
@@ -87,15 +87,15 @@ class GraphWriter:
 
     def finish(self, articles: Iterable[tuple[str, str]], fingerprint: Fingerprint) -> None:
         """Describe the store beside itself: its names (with the articles' titles by entity), relations and counts."""
-        self._count(fingerprint)
+        self._count_triples(fingerprint)
         self._write_names(articles)
-        self.relations = self._relations()
+        self.relations = self._build_relations()
         described = json.dumps([asdict(relation) for relation in self.relations], ensure_ascii=False, indent=1)
         (self._folder / RELATIONS_FILE).write_text(described, encoding="utf-8")
         self._store.optimize()
         self._store.flush()
 
-    def _count(self, fingerprint: Fingerprint) -> None:
+    def _count_triples(self, fingerprint: Fingerprint) -> None:
         for quad in self._store:
             self.triples += 1
             # A blank node has another name in every store, so that it counts without one.
@@ -122,28 +122,28 @@ class GraphWriter:
             for title, entity in titles:
                 names.add(title, entity, "title")
 
-    def _relations(self) -> list[Relation]:
+    def _build_relations(self) -> list[Relation]:
         used = Counter(quad.predicate.value for quad in self._store)
-        found = [self._relation(iri) for iri in sorted(used) if iri not in terms.NAMING_PREDICATES]
+        found = [self._build_relation(iri) for iri in sorted(used) if iri not in terms.NAMING_PREDICATES]
         return sorted(found, key=lambda relation: relation.id)
 
-    def _relation(self, iri: str) -> Relation:
+    def _build_relation(self, iri: str) -> Relation:
         # Wikidata labels the property's entity, not the predicate that leads to a value.
         subjects = [ox.NamedNode(iri)]
         if terms.is_entity(iri):
             subjects.append(ox.NamedNode(terms.ENTITY_NAMESPACE + terms.shorten_iri(iri)))
-        labels = self._texts(subjects, terms.RDFS_LABEL)
-        aliases = self._texts(subjects, terms.SKOS_ALT_LABEL)
+        labels = self._literal_texts(subjects, terms.RDFS_LABEL)
+        aliases = self._literal_texts(subjects, terms.SKOS_ALT_LABEL)
         label = labels[0] if labels else terms.label_from_iri(iri)
         others = tuple(name for name in dict.fromkeys([*labels[1:], *aliases]) if name != label)
-        return Relation(terms.shorten_iri(iri), label, others, self._leads_to(iri))
+        return Relation(terms.shorten_iri(iri), label, others, self._infer_value_kind(iri))
 
-    def _texts(self, subjects: list[ox.NamedNode], predicate: str) -> list[str]:
+    def _literal_texts(self, subjects: list[ox.NamedNode], predicate: str) -> list[str]:
         quads = (q for s in subjects for q in self._store.quads_for_pattern(s, ox.NamedNode(predicate), None, None))
         terms_found = (quad.object for quad in quads)
         return sorted({t.value for t in terms_found if isinstance(t, ox.Literal) and t.language in (None, "en")})
 
-    def _leads_to(self, iri: str) -> str:
+    def _infer_value_kind(self, iri: str) -> str:
         kinds: Counter[str] = Counter()
         for quad in islice(self._store.quads_for_pattern(None, ox.NamedNode(iri), None, None), _SAMPLE_SIZE):
             kinds[_term_kind(quad.object)] += 1
@@ -186,7 +186,7 @@ class EmbeddedGraph:
     def query(self, sparql: str) -> Table:
         """The result of a SELECT or ASK, stopped at its limits; usual prefixes need no declaration."""
         check_query(sparql)
-        reply = self._ask({"sparql": sparql})
+        reply = self._send_request({"sparql": sparql})
         if "boolean" in reply:
             return Table(boolean=reply["boolean"])
         rows = tuple(tuple(Cell(**cell) if cell else None for cell in row) for row in reply["rows"])
@@ -198,9 +198,9 @@ class EmbeddedGraph:
 
     def relations(self, entity: str) -> Relations:
         """The relations that the entity really has; NotFound when the graph does not know it."""
-        self._known(entity)
+        self._require_entity(entity)
         by_iri = {terms.expand_predicate(relation.id): relation for relation in self._vocabulary}
-        reply = self._ask({"relate": terms.expand_id(entity), "relations": list(by_iri)})
+        reply = self._send_request({"relate": terms.expand_id(entity), "relations": list(by_iri)})
         return Relations(*(tuple(by_iri[iri] for iri in reply[way]) for way in ("outgoing", "incoming")))
 
     def entities(self, ids: Sequence[str]) -> list[Entity]:
@@ -209,15 +209,15 @@ class EmbeddedGraph:
         found: dict[str, Entity] = {}
         iris = list(dict.fromkeys(wanted.values()))
         for start in range(0, len(iris), _BATCH_SIZE):
-            for facts in self._ask({"describe": iris[start : start + _BATCH_SIZE]})["entities"]:
-                entity = self._entity(facts)
+            for facts in self._send_request({"describe": iris[start : start + _BATCH_SIZE]})["entities"]:
+                entity = self._build_entity(facts)
                 if entity is not None:
                     found[facts["iri"]] = entity
         return [found[wanted[entity]] for entity in ids if entity in wanted and wanted[entity] in found]
 
     def entity_of(self, title: str) -> Entity:
         """The entity that the article of that title is about; NotFound when there is none."""
-        candidates = list(self._names.titled(title))
+        candidates = list(self._names.find_by_title(title))
         if self._articles is not None:
             try:
                 article = self._articles.article(title)
@@ -235,13 +235,13 @@ class EmbeddedGraph:
         """Entities called so, by label, title or alias, best first; [] when none is."""
         return self.entities(self._names.find(name, k))
 
-    def _known(self, entity: str) -> Entity:
+    def _require_entity(self, entity: str) -> Entity:
         known = self.entities([entity])
         if not known:
             raise NotFound(f"This world's graph does not know {entity!r}; ids look like Q42, or are full IRIs.")
         return known[0]
 
-    def _entity(self, facts: dict[str, Any]) -> Entity | None:
+    def _build_entity(self, facts: dict[str, Any]) -> Entity | None:
         entity = terms.shorten_iri(facts["iri"])
         titles = [
             title
@@ -249,7 +249,7 @@ class EmbeddedGraph:
             if (title := terms.title_from_page_iri(page))
         ]
         if self._articles is not None:
-            titles += [article.title for article in self._articles.articles_of(entity)]
+            titles += [article.title for article in self._articles.find_by_entity(entity)]
         if not (facts["known"] or titles):
             return None
         labels = _select_english(facts["labels"])
@@ -258,12 +258,12 @@ class EmbeddedGraph:
         description = next(iter(_select_english(facts["descriptions"])), None)
         return Entity(entity, label, description, tuple(aliases), next(iter(titles), None))
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        with self._worker() as worker:
-            return worker.ask(request)
+    def _send_request(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._borrow_worker() as worker:
+            return worker.request(request)
 
     @contextmanager
-    def _worker(self) -> Iterator[GraphWorker]:
+    def _borrow_worker(self) -> Iterator[GraphWorker]:
         try:
             worker = self._idle.get(timeout=_QUEUE_TIMEOUT)
         except queue.Empty:

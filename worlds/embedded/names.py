@@ -74,39 +74,39 @@ class NameIndex:
 
     def find(self, name: str, k: int) -> list[str]:
         """The ids of the entities called so, best first: whole names, then beginnings, then parts."""
-        found: dict[str, None] = dict.fromkeys(self._exact(name, k))
+        found: dict[str, None] = dict.fromkeys(self._find_exact(name, k))
         words = self._analyzer.analyze(replace_surrogates(name))[:_MAX_NAME_WORDS]
         if len(found) < k and words:
             wanted = normalize_name(name)
-            places = self._search(self._containing(words), max(50, 4 * k))
+            places = self._run_query(self._containing_query(words), max(50, 4 * k))
             places.sort(key=lambda place: (not place[1].startswith(wanted), place[2], len(place[1])))
             found |= dict.fromkeys(entity for entity, _, _ in places)
         return list(found)[:k]
 
-    def titled(self, title: str) -> list[str]:
+    def find_by_title(self, title: str) -> list[str]:
         """The ids of the entities whose article has that title, case aside."""
         wanted = Query.boolean_query(
             [
-                (Occur.Must, self._exactly(title)),
+                (Occur.Must, self._exact_query(title)),
                 (Occur.Must, Query.term_query(self._schema, "kind", NAME_KINDS.index("title"))),
             ]
         )
-        return [entity for entity, _, _ in self._search(wanted, 5)]
+        return [entity for entity, _, _ in self._run_query(wanted, 5)]
 
-    def _exact(self, name: str, k: int) -> list[str]:
-        places = self._search(self._exactly(name), max(20, 2 * k))
+    def _find_exact(self, name: str, k: int) -> list[str]:
+        places = self._run_query(self._exact_query(name), max(20, 2 * k))
         return [entity for entity, _, _ in sorted(places, key=lambda place: place[2])]
 
-    def _exactly(self, name: str) -> Query:
+    def _exact_query(self, name: str) -> Query:
         return Query.term_query(self._schema, "key", normalize_name(name), "basic")
 
-    def _containing(self, words: Sequence[str]) -> Query:
+    def _containing_query(self, words: Sequence[str]) -> Query:
         *whole, last = words
         parts = [Query.term_query(self._schema, "words", word, "freq") for word in whole]
         begun = Query.regex_query(self._schema, "words", f"{last}.*")
         return Query.boolean_query([(Occur.Must, part) for part in [*parts, begun]])
 
-    def _search(self, query: Query, limit: int) -> list[tuple[str, str, int]]:
+    def _run_query(self, query: Query, limit: int) -> list[tuple[str, str, int]]:
         places = []
         for _, address in self._searcher.search(query, limit, count=False).hits:
             document = self._searcher.doc(address)

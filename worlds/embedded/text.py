@@ -104,25 +104,29 @@ class EmbeddedText:
     def search(self, query: str, k: int) -> list[SearchHit]:
         """The k best articles: those with every word first, then, marked relaxed, those with the most telling ones."""
         query = replace_surrogates(query)
-        words = self._words(query)[:_MAX_QUERY_WORDS]
+        words = self._unique_words(query)[:_MAX_QUERY_WORDS]
         if not words or k < 1:
             return []
         telling = [word for word in words if word not in STOP_WORDS] or words
-        likeness = self._likeness(query, telling)
-        stages = [(self._all_of(words, likeness), False), (self._all_of(telling, likeness), True), (likeness, True)]
+        likeness = self._relevance_query(query, telling)
+        stages = [
+            (self._all_words_query(words, likeness), False),
+            (self._all_words_query(telling, likeness), True),
+            (likeness, True),
+        ]
         hits: dict[tuple[int, int], SearchHit] = {}
         for stage, relaxed in stages:
             for score, address in self._searcher.search(stage, k, count=False).hits:
                 place = (address.segment_ord, address.doc)
                 if place not in hits and len(hits) < k:
-                    hits[place] = self._hit(address, score, frozenset(telling), relaxed=relaxed)
+                    hits[place] = self._build_hit(address, score, frozenset(telling), relaxed=relaxed)
             if len(hits) == k:
                 break
         return list(hits.values())
 
     def article(self, title: str) -> Article:
         """The article of exactly that title, else of the first that differs in case; NotFound names the nearest."""
-        found = [self._read(address) for address in self._addresses("key", normalize_name(title), 20)]
+        found = [self._load_article(address) for address in self._find_addresses("key", normalize_name(title), 20)]
         for article in found:
             if article.title == title:
                 return article
@@ -132,21 +136,21 @@ class EmbeddedText:
         advice = f"; the nearest are {', '.join(repr(name) for name in near)}" if near else ""
         raise NotFound(f"There is no article titled {title!r}{advice}.")
 
-    def first(self, k: int) -> list[str]:
+    def list_titles(self, k: int) -> list[str]:
         """The titles of the first k articles of the index."""
         found = self._searcher.search(Query.all_query(), k, count=False).hits
-        return [self._read(address).title for _, address in found]
+        return [self._load_article(address).title for _, address in found]
 
-    def articles_of(self, entity: str) -> list[Article]:
+    def find_by_entity(self, entity: str) -> list[Article]:
         """The articles about the entity of that id."""
-        return [self._read(address) for address in self._addresses("entity", entity, 5)]
+        return [self._load_article(address) for address in self._find_addresses("entity", entity, 5)]
 
-    def _addresses(self, field: str, value: str, limit: int) -> list[tantivy.DocAddress]:
+    def _find_addresses(self, field: str, value: str, limit: int) -> list[tantivy.DocAddress]:
         query = Query.term_query(self._schema, field, value, "basic")
         found = [address for _, address in self._searcher.search(query, limit, count=False).hits]
         return sorted(found, key=lambda address: (address.segment_ord, address.doc))
 
-    def _read(self, address: tantivy.DocAddress) -> Article:
+    def _load_article(self, address: tantivy.DocAddress) -> Article:
         document = self._searcher.doc(address)
         sentences = json.loads(bytes(document.get_first("sentences") or b"[]"))
         sections = json.loads(bytes(document.get_first("sections") or b"[]"))
@@ -158,35 +162,41 @@ class EmbeddedText:
             document.get_first("date"),
         )
 
-    def _hit(self, address: tantivy.DocAddress, score: float, telling: frozenset[str], *, relaxed: bool) -> SearchHit:
-        article = self._read(address)
-        return SearchHit(article.title, self._snippet(article, telling), article.entity, round(score, 3), relaxed)
+    def _build_hit(
+        self, address: tantivy.DocAddress, score: float, telling: frozenset[str], *, relaxed: bool
+    ) -> SearchHit:
+        article = self._load_article(address)
+        return SearchHit(
+            article.title, self._select_snippet(article, telling), article.entity, round(score, 3), relaxed
+        )
 
-    def _snippet(self, article: Article, telling: frozenset[str]) -> str:
+    def _select_snippet(self, article: Article, telling: frozenset[str]) -> str:
         best = max(article.sentences, key=lambda s: len(telling.intersection(self._analyzer.analyze(s))), default="")
         return best if len(best) <= _MAX_SNIPPET_LENGTH else best[: _MAX_SNIPPET_LENGTH - 1].rstrip() + "…"
 
-    def _words(self, text: str) -> list[str]:
+    def _unique_words(self, text: str) -> list[str]:
         return list(dict.fromkeys(self._analyzer.analyze(text)))
 
-    def _all_of(self, words: Sequence[str], likeness: Query) -> Query:
+    def _all_words_query(self, words: Sequence[str], likeness: Query) -> Query:
         either = [
-            Query.boolean_query([(Occur.Should, self._term("title", word)), (Occur.Should, self._term("text", word))])
+            Query.boolean_query(
+                [(Occur.Should, self._term_query("title", word)), (Occur.Should, self._term_query("text", word))]
+            )
             for word in words
         ]
         return Query.boolean_query(
             [(Occur.Must, Query.const_score_query(query, 0.0)) for query in either] + [(Occur.Should, likeness)]
         )
 
-    def _likeness(self, query: str, telling: Sequence[str]) -> Query:
+    def _relevance_query(self, query: str, telling: Sequence[str]) -> Query:
         parts = []
         for word in telling:
-            parts.append(Query.boost_query(self._term("title", word), 2.0))
-            parts.append(self._term("text", word))
-        parts.extend(self._names(query))
+            parts.append(Query.boost_query(self._term_query("title", word), 2.0))
+            parts.append(self._term_query("text", word))
+        parts.extend(self._title_queries(query))
         return Query.boolean_query([(Occur.Should, part) for part in parts])
 
-    def _names(self, query: str) -> Iterator[Query]:
+    def _title_queries(self, query: str) -> Iterator[Query]:
         """Every run of words of the query that may be a whole title: the longer, the more it tells."""
         shown = re.findall(r"\w+", query)[:_MAX_QUERY_WORDS]
         for start in range(len(shown)):
@@ -198,8 +208,8 @@ class EmbeddedText:
                     continue
                 spelling = " ".join(self._analyzer.analyze(" ".join(run)))
                 if spelling:
-                    name = self._term("spelled", spelling)
+                    name = self._term_query("spelled", spelling)
                     yield Query.const_score_query(name, 10.0 + 5.0 * (end - start))
 
-    def _term(self, field: str, word: str) -> Query:
+    def _term_query(self, field: str, word: str) -> Query:
         return Query.term_query(self._schema, field, word, "basic" if field == "spelled" else "freq")

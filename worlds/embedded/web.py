@@ -41,6 +41,6 @@ class EmbeddedWeb:
 
     def fetch(self, address: str) -> WebPage:
         """The page at that address; NotFound when there is none."""
-        for page in self._pages.articles_of(address.strip()):
+        for page in self._pages.find_by_entity(address.strip()):
             return WebPage(address.strip(), page.title, page.sentences, page.date)
         raise NotFound(f"There is no page at {address!r}; take the address from a search.")

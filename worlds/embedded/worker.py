@@ -24,11 +24,11 @@ _PROJECT_ROOT = Path(__file__).resolve().parents[2]
 class QueryLimits:
     """What one query may use."""
 
-    seconds: float = 2.0
-    rows: int = 1000
-    memory: int = 2 << 30
+    timeout_seconds: float = 2.0
+    max_rows: int = 1000
+    memory_bytes: int = 2 << 30
     """Address space of the process in bytes."""
-    reply: int = 8 << 20
+    reply_bytes: int = 8 << 20
     """Bytes of an answer."""
 
 
@@ -46,13 +46,18 @@ class GraphWorker:
         """The process's id while there is one."""
         return self._process.pid if self._process is not None else None
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def request(self, request: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request; a process that overruns or dies is replaced at the next one."""
         limits = self._limits
-        line = json.dumps(request | {"seconds": limits.seconds, "rows": limits.rows, "bytes": limits.reply}) + "\n"
+        line = (
+            json.dumps(
+                request | {"seconds": limits.timeout_seconds, "rows": limits.max_rows, "bytes": limits.reply_bytes}
+            )
+            + "\n"
+        )
         try:
-            process = self._running()
-            reply: dict[str, Any] = json.loads(self._exchange(process, line.encode()))
+            process = self._ensure_process()
+            reply: dict[str, Any] = json.loads(self._send_line(process, line.encode()))
         except BaseException:
             # Also when the caller itself is stopped: a late answer must never meet the next question.
             self.close()
@@ -79,7 +84,7 @@ class GraphWorker:
             if pipe is not None:
                 _close_quietly(pipe)
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _ensure_process(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
@@ -88,24 +93,24 @@ class GraphWorker:
                 "-m",
                 "worlds.embedded.graph_process",
                 str(self._folder),
-                str(self._limits.memory),
+                str(self._limits.memory_bytes),
             ]
             self._process = subprocess.Popen(  # noqa: S603 - our own module and the world's folder, no shell
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=_PROJECT_ROOT
             )
-            self._receive(self._process, _START_TIMEOUT)
+            self._read_line(self._process, _START_TIMEOUT)
         return self._process
 
-    def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
+    def _send_line(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
         assert process.stdin is not None  # noqa: S101 - tells the type checker that it is a pipe
         try:
             process.stdin.write(line)
             process.stdin.flush()
         except BrokenPipeError:
-            raise self._died(process) from None
-        return self._receive(process, self._limits.seconds)
+            raise self._describe_exit(process) from None
+        return self._read_line(process, self._limits.timeout_seconds)
 
-    def _receive(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    def _read_line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         assert process.stdout is not None  # noqa: S101 - tells the type checker that it is a pipe
         deadline = time.monotonic() + seconds
         received = bytearray()
@@ -119,24 +124,26 @@ class GraphWorker:
                     )
                 part = os.read(process.stdout.fileno(), 1 << 20)
                 if not part:
-                    raise self._died(process)
+                    raise self._describe_exit(process)
                 received += part
         return bytes(received)
 
-    def _died(self, process: subprocess.Popen[bytes]) -> SourceError:
+    def _describe_exit(self, process: subprocess.Popen[bytes]) -> SourceError:
         assert process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
         code = process.wait()
         said = process.stderr.read().decode(errors="replace").strip()
         if "memory allocation" in said or "MemoryError" in said or "bad_alloc" in said:
             return SourceTimeout(
-                f"The query was stopped at its limit of {self._limits.memory >> 20:,} MB of memory; ask for less, "
+                f"The query was stopped at its limit of {self._limits.memory_bytes >> 20:,} MB of memory; ask for less, "
                 "for example with more conditions or without sorting."
             )
         # Only threads that Rust has started say so; the process's first one just dies of it.
         if "overflowed its stack" in said or code == -signal.SIGSEGV:
             return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
         if code == -signal.SIGALRM:
-            return SourceTimeout(f"The query was stopped at its limit of {self._limits.seconds:g} s; ask for less.")
+            return SourceTimeout(
+                f"The query was stopped at its limit of {self._limits.timeout_seconds:g} s; ask for less."
+            )
         why = (
             f"ended by signal {-code}" if code < 0 else (said.splitlines()[-1] if said else f"ended with status {code}")
         )

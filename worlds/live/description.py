@@ -253,7 +253,7 @@ class LiveWorldConfig:
     graph: SparqlEndpoint | None
     limits: RequestPolicy
     """Without hosts and headers, which each source has of its own."""
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     """What the lists of worlds show."""
 
 
@@ -322,18 +322,18 @@ def _parse_request_policy(table: dict[str, Any], file: str) -> RequestPolicy:
     usual = RequestPolicy(frozenset())
     return RequestPolicy(
         frozenset(),
-        at_once=found.get("at_once", usual.at_once),
-        per_minute=found.get("per_minute", usual.per_minute),
-        seconds=found.get("seconds", usual.seconds),
-        attempts=found.get("attempts", usual.attempts),
-        most_bytes=found.get("bytes", usual.most_bytes),
-        keep=timedelta(days=found["cache_days"]) if "cache_days" in found else usual.keep,
+        max_concurrent=found.get("at_once", usual.max_concurrent),
+        max_per_minute=found.get("per_minute", usual.max_per_minute),
+        timeout_seconds=found.get("seconds", usual.timeout_seconds),
+        max_attempts=found.get("attempts", usual.max_attempts),
+        max_bytes=found.get("bytes", usual.max_bytes),
+        cache_lifetime=timedelta(days=found["cache_days"]) if "cache_days" in found else usual.cache_lifetime,
     )
 
 
 def _check_wikimedia_limits(limits: RequestPolicy, addresses: list[str], file: str) -> None:
     for host in map(get_host, addresses):
-        if host.endswith(_WIKIMEDIA_DOMAINS) and limits.at_once > _WIKIMEDIA_MAX_CONCURRENT:
+        if host.endswith(_WIKIMEDIA_DOMAINS) and limits.max_concurrent > _WIKIMEDIA_MAX_CONCURRENT:
             raise InvalidLiveConfig(
                 f"{file}: [limits] at_once must be at most {_WIKIMEDIA_MAX_CONCURRENT} for {host}, which asks for that."
             )

@@ -65,18 +65,18 @@ class _SourceFactory:
         self._access = access
         self._environ = environ
 
-    def door(self, address: str, headers: Mapping[str, str]) -> RecordingHttpClient:
+    def create_client(self, address: str, headers: Mapping[str, str]) -> RecordingHttpClient:
         """The door to one host, with the headers that only it is to see."""
         policy = replace(
             self._limits,
             hosts=frozenset({get_host(address)}),
-            headers=tuple((name, self._value(name, variable)) for name, variable in headers.items()),
+            headers=tuple((name, self._header_value(name, variable)) for name, variable in headers.items()),
         )
         return RecordingHttpClient(policy, self._answers, self._access)
 
-    def _value(self, header: str, variable: str) -> str:
+    def _header_value(self, header: str, variable: str) -> str:
         value = self._environ.get(variable, "")
-        if self._access.live and not (value.isascii() and value.isprintable() and value):
+        if self._access.network_allowed and not (value.isascii() and value.isprintable() and value):
             raise SourceUnavailable(
                 f"The header {header} takes its value from the environment variable {variable}, which is not set "
                 "or holds more than one line; set it and start again."
@@ -90,13 +90,13 @@ def open_live_world(
     """The world of that folder; SourceUnavailable where a header's environment variable is missing."""
     opening = _SourceFactory(folder, description, access, environ)
     site, endpoint = description.text, description.graph
-    text = MediaWikiText(site.api, site.language, opening.door(site.api, dict(site.headers))) if site else None
+    text = MediaWikiText(site.api, site.language, opening.create_client(site.api, dict(site.headers))) if site else None
     graph = _open_graph(endpoint, text, opening) if endpoint else None
-    return World(folder.name, text=text, graph=graph, about=about)
+    return World(folder.name, text=text, graph=graph, metadata=about)
 
 
 def _open_graph(endpoint: SparqlEndpoint, text: MediaWikiText | None, opening: _SourceFactory) -> SparqlGraph:
-    protocol = SparqlClient(opening.door(endpoint.url, endpoint.headers), endpoint)
+    protocol = SparqlClient(opening.create_client(endpoint.url, endpoint.headers), endpoint)
     # The wiki's own door: what the endpoint is told in headers is no business of the wiki.
-    wiki = WikibaseApi(opening.door(endpoint.api, {}), endpoint) if endpoint.api else None
+    wiki = WikibaseApi(opening.create_client(endpoint.api, {}), endpoint) if endpoint.api else None
     return SparqlGraph(protocol, text, wiki)

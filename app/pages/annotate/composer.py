@@ -72,7 +72,7 @@ def show_argument_field(parameter: Parameter, key: str, first: str) -> None:
     elif (
         parameter.name in MULTILINE_PARAMETERS
         or parameter.kind == "json"
-        or (parameter.kind == "list" and parameter.item != "id")
+        or (parameter.kind == "list" and parameter.item_kind != "id")
     ):
         height = 190 if parameter.name in MULTILINE_PARAMETERS else FIELD_HEIGHTS[parameter.kind]
         st.text_area(label, key=key, height=height, placeholder=_placeholder(parameter), help=told)
@@ -90,7 +90,7 @@ def parse_arguments(parameters: Iterable[Parameter], written: dict[str, str]) ->
         text = written[parameter.name]
         if text or parameter.required:
             try:
-                given[parameter.name] = parameter.read(text)
+                given[parameter.name] = parameter.parse(text)
             except ValueError as wrong:
                 raise ValueError(f"{parameter.name.replace('_', ' ')}: {wrong}") from wrong
     return given
@@ -107,12 +107,14 @@ def _is_choice(parameter: Parameter) -> bool:
 def _needs_help(parameter: Parameter) -> bool:
     """Whether the hint needs a place of its own, since the field is not empty when it is first seen."""
     return (
-        bool(parameter.hint) and (parameter.kind != "text" or parameter.default is not None) and parameter.item != "id"
+        bool(parameter.hint)
+        and (parameter.kind != "text" or parameter.default is not None)
+        and parameter.item_kind != "id"
     )
 
 
 def _placeholder(parameter: Parameter) -> str:
-    form = "" if parameter.item == "id" else _FORMAT_HINTS.get(parameter.kind, "")
+    form = "" if parameter.item_kind == "id" else _FORMAT_HINTS.get(parameter.kind, "")
     return ": ".join(filter(None, (form, parameter.hint)))
 
 
@@ -161,7 +163,7 @@ class StepComposer:
         # The project's choice of tools may have changed since this form was first drawn.
         return next((tool for tool in self.tools if tool.name == chosen), self.tools[0])
 
-    def fields(self) -> dict[str, str]:
+    def field_values(self) -> dict[str, str]:
         """Every field of the form by name, with what the server knows of it."""
         start = len(self.prefix) + 1
         found = {
@@ -175,18 +177,18 @@ class StepComposer:
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the chosen tool with their types; ValueError says what is wrong with one."""
-        return parse_arguments(self.tool.parameters, self._written())
+        return parse_arguments(self.tool.parameters, self._argument_texts())
 
-    def missing(self) -> list[str]:
+    def missing_arguments(self) -> list[str]:
         """The arguments that are still empty and may not be."""
-        written = self._written()
+        written = self._argument_texts()
         return [p.name for p in self.tool.parameters if p.required and not written[p.name]]
 
-    def _written(self) -> dict[str, str]:
+    def _argument_texts(self) -> dict[str, str]:
         kept = {p.name: st.session_state.get(self.key(argument_field_name(self.tool, p))) for p in self.tool.parameters}
         return {name: str(value or "").strip() for name, value in kept.items()}
 
-    def next_slot(self) -> None:
+    def start_next_step(self) -> None:
         """Begin a new step with empty fields."""
         st.session_state[f"slot_{self.scope}"] = st.session_state.get(f"slot_{self.scope}", 0) + 1
 
@@ -240,13 +242,13 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
 def _tool_help(tool: Tool) -> str:
     """What the tool does, in its first words, and where it comes from if it is not ours."""
     first = tool.description.split("\n", maxsplit=1)[0]
-    return f"{first} ({tool.name}, of {tool.place})" if tool.place else first
+    return f"{first} ({tool.name}, of {tool.origin})" if tool.origin else first
 
 
 def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
     if parameter.default is not None:
-        return parameter.write(parameter.default)
-    if composer.tool.place:
+        return parameter.format(parameter.default)
+    if composer.tool.origin:
         return ""
     if parameter.name == "question":
         return composer.record.question.text
@@ -282,8 +284,8 @@ def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str
     target = (empty or fitting)[0]
     key = composer.key(argument_field_name(composer.tool, target))
     if target.kind == "list":
-        items = target.read(str(st.session_state.get(key, "")))
-        st.session_state[key] = target.write(items if value in items else [*items, value])
+        items = target.parse(str(st.session_state.get(key, "")))
+        st.session_state[key] = target.format(items if value in items else [*items, value])
     elif target.name in MULTILINE_PARAMETERS and kind == "entity":
         st.session_state[key] = f"{st.session_state.get(key, '')} wd:{value}".strip()
     else:
@@ -293,7 +295,7 @@ def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str
 
 def _accepts_kind(parameter: Parameter, kind: str) -> bool:
     if parameter.kind == "list":
-        return kind == "entity" if parameter.item == "id" else parameter.item == "text"
+        return kind == "entity" if parameter.item_kind == "id" else parameter.item_kind == "text"
     if parameter.kind != "text":
         return False
     if parameter.name == "sparql":

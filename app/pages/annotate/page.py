@@ -41,7 +41,7 @@ def find_failure(trace_id: UUID | None) -> VerificationOutcome | None:
         return None
     with database().read() as session:
         found = verifications.find_outcome(session, trace_id)
-    return found if found is not None and found.failed else None
+    return found if found is not None and found.is_failed else None
 
 
 def show_repair_options(
@@ -115,14 +115,16 @@ def show_workbench(trace_id: UUID) -> None:
         undone = recording.find_undone_step(session, trace_id)
     composer = StepComposer(record, _offered_tools(record.project))
     recorder = AnnotationRecorder(record, person, draft)
-    recorder.look()
+    recorder.remember_version()
     editable = record.trace.status == "draft" and record.trace.author_id == person.id
     with st.container(key="bench"):
         left, right = st.columns([1.2, 1], gap="medium")
         with left:
             if editable:
                 seed_composer(composer, draft)
-            show_trace(record, editable=editable, forkable=True, on_act=lambda act: recorder.act(composer, act))
+            show_trace(
+                record, editable=editable, forkable=True, on_act=lambda act: recorder.handle_action(composer, act)
+            )
         with right, st.container(key="composer"):
             if editable:
                 _show_composer(composer, recorder, can_redo=undone is not None)
@@ -132,7 +134,7 @@ def show_workbench(trace_id: UUID) -> None:
                     show_repair_options(record, failure, person, recorder.fork)
                 else:
                     st.info(
-                        f"This trace, {escape_markdown(record.maker)}, is {record.trace.status}. Fork it at a step to go on from "
+                        f"This trace, {escape_markdown(record.creator_name)}, is {record.trace.status}. Fork it at a step to go on from "
                         "there, or take the next one."
                     )
                 if st.button(
@@ -145,7 +147,7 @@ def show_workbench(trace_id: UUID) -> None:
 def _offered_tools(project: Project) -> tuple[Tool, ...]:
     """What the project offers; ours where nothing that it chose is here, which the form then says."""
     world = _try_open_world(project.world)
-    return tuple(tool_registry().offered(world, project.tools) or tool_registry().offered(world))
+    return tuple(tool_registry().available_tools(world, project.tools) or tool_registry().available_tools(world))
 
 
 def _try_open_world(name: str) -> World | None:
@@ -162,7 +164,7 @@ def _show_composer(composer: StepComposer, recorder: AnnotationRecorder, *, can_
         st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
         mount_autosave(
             record.trace.id,
-            {"step": len(record.steps) + 1, "fields": composer.fields()},
+            {"step": len(record.steps) + 1, "fields": composer.field_values()},
             typed_field_classes(composer),
             recorder.draft,
         )
@@ -207,7 +209,7 @@ def _show_actions(composer: StepComposer, recorder: AnnotationRecorder, *, can_r
 
 
 def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
-    if missing := composer.missing():
+    if missing := composer.missing_arguments():
         fields = " and ".join(name.replace("_", " ") for name in missing)
         st.error(f"{composer.tool.title} needs {fields}; fill it in, then run.")
         return

@@ -38,7 +38,7 @@ class AnnotationRecorder:
         self._seen = f"seen_{record.trace.id.hex}"
         self._moved = f"moved_{record.trace.id.hex}"
 
-    def look(self) -> None:
+    def remember_version(self) -> None:
         """Remember which version the page shows; say so when it is not the one that this tab left."""
         shown, now_shown = st.session_state.get(self._seen), self.record.trace.version
         if shown is not None and shown != now_shown:
@@ -47,13 +47,13 @@ class AnnotationRecorder:
         st.session_state[self._seen] = now_shown
 
     @property
-    def seen(self) -> int:
+    def seen_version(self) -> int:
         """The version that the person has looked at; none right after it has changed under their hands."""
         if time.monotonic() - st.session_state.get(self._moved, -SETTLE_SECONDS) < SETTLE_SECONDS:
             return UNSEEN_VERSION
         return int(st.session_state[self._seen])
 
-    def _do(self, change: Callable[[Any], ChangeResult]) -> ChangeResult | None:
+    def _apply_change(self, change: Callable[[Any], ChangeResult]) -> ChangeResult | None:
         """Make one change in a transaction of its own; None when it failed, which the page then says."""
         try:
             with database().begin() as session:
@@ -68,15 +68,17 @@ class AnnotationRecorder:
         """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
         new, tool = self._new_step(composer), composer.tool
         trace, me = self.record.trace.id, self.person.id
-        step = self._do(lambda session: recording.begin_step(session, trace, new, seen=self.seen, by=me))
+        step = self._apply_change(
+            lambda session: recording.begin_step(session, trace, new, seen=self.seen_version, by=me)
+        )
         if step is not None:
-            composer.next_slot()
-            self._complete(step, tool)
+            composer.start_next_step()
+            self._run_tool(step, tool)
 
     def _new_step(self, composer: StepComposer) -> recording.NewStep:
         arguments = composer.arguments()
         data = {step.position: step.data for step in self.record.steps}
-        wall, active = self._times()
+        wall, active = self._elapsed_times()
         return recording.NewStep(
             thought=composer.thought(),
             tool=composer.tool.name,
@@ -86,7 +88,7 @@ class AnnotationRecorder:
             active_seconds=active,
         )
 
-    def _times(self) -> tuple[float, float | None]:
+    def _elapsed_times(self) -> tuple[float, float | None]:
         """Seconds since the last step, and those at work as the page counted them, up to now."""
         moment = datetime.now(UTC)
         since = self.record.trace.started_at
@@ -98,7 +100,7 @@ class AnnotationRecorder:
             return wall, None
         return wall, min(wall, counted + min(moment - self.draft.saved_at, MAX_IDLE_TIME).total_seconds())
 
-    def _complete(self, step: Step, tool: Tool) -> None:
+    def _run_tool(self, step: Step, tool: Tool) -> None:
         try:
             context = tool_context(self.record.project.world)
         except (WorldError, SourceError) as gone:
@@ -109,11 +111,11 @@ class AnnotationRecorder:
             text, data = (seen.text, seen.data) if seen else (None, None)
             usage = outcome.usage.to_json() if outcome.usage else None
             observed = recording.StepResult(text, data, outcome.error, outcome.seconds, usage)
-        self._do(lambda session: recording.complete_step(session, step.id, observed))
+        self._apply_change(lambda session: recording.complete_step(session, step.id, observed))
 
     def submit(self, composer: StepComposer) -> bool:
         """Hand the trace in; True when it was."""
-        fields = composer.fields()
+        fields = composer.field_values()
         answers = recording.TraceAnswers(
             final_answer=fields.get("final_answer", "").strip(),
             answer_text=fields.get("answer_text", "").strip() or None,
@@ -122,61 +124,68 @@ class AnnotationRecorder:
         )
         trace, me = self.record.trace.id, self.person.id
         return (
-            self._do(lambda session: recording.submit_trace(session, trace, answers, seen=self.seen, by=me)) is not None
+            self._apply_change(
+                lambda session: recording.submit_trace(session, trace, answers, seen=self.seen_version, by=me)
+            )
+            is not None
         )
 
     def undo(self) -> None:
         """Take the last step back."""
         trace, me = self.record.trace.id, self.person.id
-        self._do(lambda session: recording.undo_step(session, trace, seen=self.seen, by=me))
+        self._apply_change(lambda session: recording.undo_step(session, trace, seen=self.seen_version, by=me))
 
     def redo(self) -> None:
         """Bring the step that was taken back last back again."""
         trace, me = self.record.trace.id, self.person.id
-        self._do(lambda session: recording.redo_step(session, trace, seen=self.seen, by=me))
+        self._apply_change(lambda session: recording.redo_step(session, trace, seen=self.seen_version, by=me))
 
     def edit_thought(self, step: Step, thought: str) -> None:
         """Replace a step's thought."""
         me = self.person.id
-        self._do(lambda session: recording.edit_thought(session, step.id, thought, seen=self.seen, by=me))
+        self._apply_change(
+            lambda session: recording.edit_thought(session, step.id, thought, seen=self.seen_version, by=me)
+        )
 
     def fork(self, position: int) -> UUID | None:
         """A new draft that keeps the steps up to that one."""
         trace, me = self.record.trace.id, self.person.id
-        forked = self._do(lambda session: traces.fork_trace(session, trace, position, me))
+        forked = self._apply_change(lambda session: traces.fork_trace(session, trace, position, me))
         return forked.id if forked is not None else None
 
-    def act(self, composer: StepComposer, what: dict[str, Any]) -> None:
+    def handle_action(self, composer: StepComposer, what: dict[str, Any]) -> None:
         """Do what was clicked in the notebook."""
         step = next((step for step in self.record.steps if step.position == what["step"]), None)
         if step is None:
             st.session_state["notice"] = "That step is no longer there; look at the newer state."
             return
         acts: dict[str, Callable[[], None]] = {
-            "pick": lambda: self._pick(composer, step, what),
-            "rate": lambda: self._rate(step, int(what["rating"])),
-            "again": lambda: self._again(step),
+            "pick": lambda: self._insert_picked_value(composer, step, what),
+            "rate": lambda: self._rate_step(step, int(what["rating"])),
+            "again": lambda: self._rerun_step(step),
             "edit": lambda: st.session_state.update(edit_step=step.position),
             "fork": lambda: st.session_state.update(open_trace=self.fork(step.position)),
         }
         acts[what["kind"]]()
 
-    def _pick(self, composer: StepComposer, step: Step, what: dict[str, Any]) -> None:
+    def _insert_picked_value(self, composer: StepComposer, step: Step, what: dict[str, Any]) -> None:
         refused = insert_value(composer, str(what["value"]), str(what["value_kind"]), step.tool)
         if refused:
             st.session_state["notice"] = refused
 
-    def _rate(self, step: Step, rating: int) -> None:
+    def _rate_step(self, step: Step, rating: int) -> None:
         me = self.person.id
-        self._do(lambda session: recording.rate_step(session, step.id, rating, seen=self.seen, by=me))
+        self._apply_change(lambda session: recording.rate_step(session, step.id, rating, seen=self.seen_version, by=me))
 
-    def _again(self, step: Step) -> None:
+    def _rerun_step(self, step: Step) -> None:
         tool = tool_registry().find(step.tool or "")
         if tool is None:
             why = tool_registry().problem(step.tool or "")
             st.session_state["notice"] = f"The step cannot be run again, since its tool is not here. {why}"
             return
         me = self.person.id
-        restarted = self._do(lambda session: recording.restart_step(session, step.id, seen=self.seen, by=me))
+        restarted = self._apply_change(
+            lambda session: recording.restart_step(session, step.id, seen=self.seen_version, by=me)
+        )
         if restarted is not None:
-            self._complete(restarted, tool)
+            self._run_tool(restarted, tool)

@@ -64,7 +64,7 @@ def _form_fields(record: TraceRecord | None) -> list[AskFormField]:
     told = record.trace.configuration if record is not None else {}
     way = told.get("way") or {"reasoner": _default_reasoner(), "options": {}, "library": None}
     limits = told.get("limits") or {}
-    options = AgentOptions.read(way["options"] if way["reasoner"] != REPLAY else {}).to_json()
+    options = AgentOptions.from_mapping(way["options"] if way["reasoner"] != REPLAY else {}).to_json()
     model = way["reasoner"] != REPLAY
     return [
         AskFormField("question", record.question.text if record is not None else st.query_params.get("question", "")),
@@ -87,7 +87,7 @@ def _default_reasoner() -> str:
 
 def show_ask_form() -> AskRequest | None:
     """The fields; what is wanted when it is asked by button or key."""
-    worlds = list_world_names(settings().worlds)
+    worlds = list_world_names(settings().worlds_folder)
     if not worlds:
         st.info("There is no world yet to ask: make one on the Worlds page, or run `showhow setup`.")
         return None

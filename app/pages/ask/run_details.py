@@ -54,7 +54,7 @@ def _show_demonstrations(record: TraceRecord) -> None:
         return
     with st.spinner("Choosing as it was chosen then …"):
         opened = open_library(way.library)[1]
-        chosen = opened.choose(record.question.text, way.wish(), leave_out_itself=True)
+        chosen = opened.select(record.question.text, way.selection_config(), leave_out_itself=True)
     replayed = told.get("replay") or {}
     followed = {each["id"] for each in replayed.get("demonstrations", ())}
     shown = [

@@ -271,7 +271,7 @@ def show_run(trace_id: UUID, person: User) -> None:
 
 
 def _show_panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
-    ask = active_runs().at(trace_id)
+    ask = active_runs().get(trace_id)
     with database().read() as session:
         record = traces.load_trace(session, trace_id)
     if at_work != is_running(record.trace) or st.query_params.get("trace") != str(trace_id):
@@ -301,14 +301,14 @@ def _show_panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
                 "spent": "",
             },
         )
-    if at_work and ask is not None and ask.said:
+    if at_work and ask is not None and ask.streamed_text:
         st.caption("The model says")
-        st.html(f'<div class="saying">{escape_html(ask.said[-MAX_STREAMED_CHARACTERS:])}</div>')
+        st.html(f'<div class="saying">{escape_html(ask.streamed_text[-MAX_STREAMED_CHARACTERS:])}</div>')
 
 
 def _show_running(record: TraceRecord, ask: ActiveRun | None) -> None:
     trace = record.trace
-    took = ask.seconds if ask is not None else (utc_now() - trace.started_at).total_seconds()
+    took = ask.elapsed_seconds if ask is not None else (utc_now() - trace.started_at).total_seconds()
     doing = (ask.phase if ask is not None else "") or f"step {len(record.steps) + 1}"
     told = " · ".join(filter(None, (doing, format_seconds(took), format_trace_cost(record.steps))))
     with st.container(horizontal=True, vertical_alignment="center", key="at_work"):
@@ -317,12 +317,12 @@ def _show_running(record: TraceRecord, ask: ActiveRun | None) -> None:
             st.caption("It runs in another process of this machine; stop it there.")
         else:
             st.button(
-                "Stopping …" if ask.stopping else "Stop",
+                "Stopping …" if ask.stop_requested else "Stop",
                 key="stop",
                 icon=":material/stop:",
                 shortcut="Alt+S",
                 on_click=ask.stop,
-                disabled=ask.stopping,
+                disabled=ask.stop_requested,
             )
 
 
@@ -332,7 +332,7 @@ def _show_ended(record: TraceRecord) -> None:
     told = " · ".join(filter(None, (_format_step_count(len(record.steps)), took, format_run_cost(trace.cost))))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
     if ending == "answered" or ending is None:
-        maker = "by following a demonstration" if trace.reasoner == REPLAY else escape_markdown(record.maker)
+        maker = "by following a demonstration" if trace.reasoner == REPLAY else escape_markdown(record.creator_name)
         reviewed = f" · {trace.status}" if trace.ending and trace.status != "submitted" else ""
         st.caption(f"{(trace.ending or trace.status).capitalize()} {maker}{reviewed} · {told}")
         return

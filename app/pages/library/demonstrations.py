@@ -73,7 +73,7 @@ def format_choice(name: str) -> str:
 def describe_filter(wanted: DemonstrationFilter) -> str:
     """The conditions in words, as Markdown that shows them letter by letter."""
     named = {"text": "question has", "by": "by", "rating": "stars at least", "kind": "kind", "project": "project"}
-    parts = [f"{named[name]} {value}" for name, value in wanted.told().items()]
+    parts = [f"{named[name]} {value}" for name, value in wanted.active_conditions().items()]
     return escape_markdown(", ".join(parts)) if parts else "no condition"
 
 

@@ -77,7 +77,7 @@ def _write_export(library: SelectedLibrary, wanted: DemonstrationFilter, name: s
 
 
 def _show_losses(losses: ExportLosses) -> None:
-    lines = losses.told()
+    lines = losses.summary_lines()
     if not lines:
         st.success("Nothing is lost: the format keeps all of it.")
         return

@@ -107,12 +107,12 @@ def _compute_map(stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]
     sequences = [each.tools for each in load_demonstrations(stamp)]
     found = encode_actions(sequences)
     drawn = build_sequence_map(found)
-    used = np.bincount(found.groups.of, minlength=len(found.sequences))
+    used = np.bincount(found.groups.labels, minlength=len(found.sequences))
     first = found.groups.order[found.groups.starts]
     return drawn, [
         {
-            "x": round(float(drawn.places[place, 0]), 4),
-            "y": round(float(drawn.places[place, 1]), 4),
+            "x": round(float(drawn.coordinates[place, 0]), 4),
+            "y": round(float(drawn.coordinates[place, 1]), 4),
             "demonstrations": int(used[place]),
             "actions": " > ".join(sequences[int(first[place])]) or "no action",
         }
@@ -128,10 +128,10 @@ def _show_map(library: SelectedLibrary) -> None:
             f"All of them do the very same, so that there is nothing to draw: {escape_markdown(rows[0]['actions'])}."
         )
         return
-    rest = "the rest does not fit on paper" if drawn.shown[1] < NEARLY_ALL else "nothing is left out"
+    rest = "the rest does not fit on paper" if drawn.explained_variance[1] < NEARLY_ALL else "nothing is left out"
     st.caption(
         "Each circle is one sequence of actions; its size says how many demonstrations have it. Near circles do nearly "
-        f"the same. The map shows {drawn.shown[1]:.0%} of the distances between them; {rest}."
+        f"the same. The map shows {drawn.explained_variance[1]:.0%} of the distances between them; {rest}."
     )
     with st.container(horizontal=True, gap="medium"):
         st.vega_lite_chart(

@@ -79,7 +79,7 @@ def _ask_terms(person: User) -> FreezeOptions:
 
 
 def _freeze_and_open(name: str, wanted: DemonstrationFilter, terms: FreezeOptions) -> None:
-    wait = "" if encoder().loaded else "; the model that compares them loads first, some 5 seconds"
+    wait = "" if encoder().is_loaded else "; the model that compares them loads first, some 5 seconds"
     try:
         with st.spinner(f"Comparing with the questions of the split {escape_markdown(terms.test_split)}{wait} …"):
             made = freeze_version(name, wanted, terms)

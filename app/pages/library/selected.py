@@ -44,17 +44,17 @@ class SelectedLibrary:
         """Another one when it may hold something else; of many, only after a thousand more were approved."""
         if self.version is not None:
             return self.version.id, _FROZEN_STAMP
-        approved, latest = self._approved()
+        approved, latest = self._approved_stamp()
         return None, ((approved, latest) if approved < LARGE_LIBRARY_SIZE else (approved // 1000 * 1000, None))
 
-    def _approved(self) -> tuple[int, UUID | None]:
+    def _approved_stamp(self) -> tuple[int, UUID | None]:
         with database().read() as session:
             return libraries.approval_fingerprint(session)
 
     def count(self, wanted: DemonstrationFilter) -> int:
         """How many of them fit."""
         if wanted == DemonstrationFilter():
-            return self.version.demonstrations if self.version is not None else self._approved()[0]
+            return self.version.demonstrations if self.version is not None else self._approved_stamp()[0]
         return _cached_count(self.stamp(), wanted)
 
     def page(self, wanted: DemonstrationFilter, start: int, limit: int) -> list[Demonstration]:
@@ -91,7 +91,7 @@ def _cached_choices(stamp: LibraryStamp) -> DemonstrationFacets:
 def _cached_statistics(stamp: LibraryStamp) -> LibraryStatistics:
     with database().read() as session:
         kinds = list_question_kinds(session, libraries.list_facets(session, stamp[0]).projects)
-    return compute_statistics(load_demonstrations(stamp), tools=tool_registry().all(), kinds=kinds)
+    return compute_statistics(load_demonstrations(stamp), tools=tool_registry().all_tools(), kinds=kinds)
 
 
 @lru_cache(maxsize=16)

@@ -36,7 +36,7 @@ PICK_COLOUR, CANDIDATE_COLOUR = "#b3261e", "#8a8f98"
 def rank_candidates(chosen: SelectedDemonstrations, count: int) -> list[int]:
     """The picks in their order and, up to `count` together, the most relevant others that may be chosen."""
     picks = [pick.item for pick in chosen.selection.picks]
-    out = {*picks, *chosen.selection.wish.left_out}
+    out = {*picks, *chosen.selection.config.left_out}
     order = np.argsort(-chosen.selection.cosines, kind="stable")[: count + len(out)].tolist()
     return [*picks, *[item for item in order if item not in out]][: max(count, len(picks))]
 
@@ -44,10 +44,10 @@ def rank_candidates(chosen: SelectedDemonstrations, count: int) -> list[int]:
 def build_points(chosen: SelectedDemonstrations, library: LoadedLibrary, drawn: SequenceMap) -> list[dict[str, Any]]:
     """What is drawn of each candidate; `pick` numbers the picks from 1 and is 0 for the others."""
     picks = len(chosen.selection.picks)
-    groups = library.pool.actions.groups.of
+    groups = library.pool.actions.groups.labels
     return [
         {
-            "place": round(float(drawn.places[groups[item], 0]), 4),
+            "place": round(float(drawn.coordinates[groups[item], 0]), 4),
             "relevance": round(float(chosen.selection.cosines[item]), 4),
             "question": library.demonstrations[item].question,
             "actions": " > ".join(library.demonstrations[item].tools),
@@ -161,7 +161,7 @@ def show_selection_console(library: SelectedLibrary) -> None:
     try:
         opened = open_selected_library(library)
         with st.spinner("Choosing …"):
-            chosen = opened.choose(question.strip(), way.wish, leave_out_itself=way.leave_out_itself)
+            chosen = opened.select(question.strip(), way.config, leave_out_itself=way.leave_out_itself)
     except (SelectionError, SourceError, StoreError) as refused:
         st.error(escape_markdown(str(refused)))
         return
@@ -188,7 +188,7 @@ def _waiting_message(library: SelectedLibrary) -> str:
             f"The {version.demonstrations:,} questions of this version are encoded, once for all: some "
             f"{version.demonstrations / ENCODING_RATE:,.0f} seconds …"
         )
-    return "Reading the version …" if encoder().loaded else LOADING_MESSAGE
+    return "Reading the version …" if encoder().is_loaded else LOADING_MESSAGE
 
 
 def _show_examples(library: SelectedLibrary) -> None:
@@ -209,17 +209,17 @@ def _fill_question(question: str) -> None:
 
 
 def _show_picks(chosen: SelectedDemonstrations, opened: LoadedLibrary, way: SelectionOptions) -> None:
-    for each in chosen.left_out:
+    for each in chosen.excluded:
         st.caption(f":material/block: Left out, since it asks the same: {escape_markdown(each.question)}")
     picks = chosen.selection.picks
     if not picks:
         st.info("Nothing is left to choose from. Let the question itself be chosen, or freeze a larger version.")
         return
-    if len(picks) < way.wish.k:
+    if len(picks) < way.config.k:
         st.caption(f":material/info: The version has only {len(picks)} to choose from.")
-    if chosen.selection.filled:
+    if chosen.selection.filler_count:
         st.caption(
-            f":material/info: {chosen.selection.filled} of the picks are there by relevance alone: fewer "
+            f":material/info: {chosen.selection.filler_count} of the picks are there by relevance alone: fewer "
             "demonstrations differ from each other than were asked for."
         )
     with st.container(horizontal=True, gap="small", key="picks"):
@@ -249,7 +249,7 @@ def _compute_map(opened: LoadedLibrary, distance: str) -> SequenceMap:
 
 
 def _show_drawings(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> None:
-    drawn = _compute_map(opened, chosen.selection.wish.distance)
+    drawn = _compute_map(opened, chosen.selection.config.distance)
     rows = build_points(chosen, opened, drawn)
     with st.container(horizontal=True, gap="medium", key="drawings"):
         with st.container(width=500, gap="small"):
@@ -259,7 +259,7 @@ def _show_drawings(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> Non
             )
             st.caption(
                 f"The {len(rows):,} most relevant candidates; the numbered ones are the picks in their order. Sideways "
-                f"this shows {drawn.shown[0]:.0%} of the distances between sequences of actions."
+                f"this shows {drawn.explained_variance[0]:.0%} of the distances between sequences of actions."
             )
         with st.container(width=500, gap="small"):
             _show_heat_map(chosen, opened)
@@ -276,7 +276,7 @@ def _show_heat_map(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> Non
         label_visibility="collapsed",
         required=True,
     )
-    kernel = opened.kernel(chosen)
+    kernel = opened.build_kernel(chosen)
     values = likelihood_matrix(kernel, items) if shown == KERNEL_VIEW else similarity_matrix(kernel, items)
     title, scale = ("kernel, greatest = 1", "sqrt") if shown == KERNEL_VIEW else ("likeness", "linear")
     names = [f"{number} {opened.demonstrations[item].question}" for number, item in enumerate(items, start=1)]

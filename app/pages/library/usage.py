@@ -47,7 +47,7 @@ def show_usage(library: SelectedLibrary) -> None:
         persist_state="session",
     )
     way = ask_selection_options("usage")
-    wanted = UsageRequest(library.reference, name, way.wish, way.leave_out_itself)
+    wanted = UsageRequest(library.reference, name, way.config, way.leave_out_itself)
     report = load_usage(wanted)
     if report is None:
         _show_count_button(library, wanted, asked[name], way)
@@ -93,7 +93,7 @@ def _show_progress(done: int, of: int) -> None:
 
 
 def _command_options(way: SelectionOptions) -> list[str]:
-    wish = way.wish
+    wish = way.config
     told = {"-k": wish.k, "--mode": wish.mode, "--alpha": wish.alpha, "--gamma": wish.gamma}
     more = {"--distance": wish.distance, "--seed": wish.seed, "--balance": wish.balance}
     words = [str(word) for pair in (told | more).items() for word in pair]

@@ -72,18 +72,18 @@ def show_trace_list(project: Project, status: str, by: str) -> list[review.Revie
     pages: list[object] = st.session_state.setdefault("review_after", [None])
     with database().read() as session:
         page = review.list_for_review(session, project.id, status=status, by=by, limit=PAGE_SIZE, after=pages[-1])  # type: ignore[arg-type]
-    read = st.query_params.get("trace") or next((str(line.trace_id) for line in page.lines), "")
-    for line in page.lines:
+    read = st.query_params.get("trace") or next((str(line.trace_id) for line in page.items), "")
+    for line in page.items:
         _show_row(line, chosen=read == str(line.trace_id))
-    if len(pages) > 1 or page.after:
+    if len(pages) > 1 or page.next_cursor:
         with st.container(horizontal=True):
             if st.button("Earlier", key="earlier", disabled=len(pages) == 1):
                 pages.pop()
                 st.rerun()
-            if st.button("Later", key="later", disabled=page.after is None):
-                pages.append(page.after)
+            if st.button("Later", key="later", disabled=page.next_cursor is None):
+                pages.append(page.next_cursor)
                 st.rerun()
-    return page.lines
+    return page.items
 
 
 def _show_row(line: review.ReviewItem, *, chosen: bool) -> None:
@@ -119,7 +119,7 @@ def show_review(record: TraceRecord, person: User, others: list[review.ReviewIte
     at = record.trace.parent_position
     parent = f" · {f'forked at step {at}' if at else 'begun anew after another'}" if record.trace.parent_id else ""
     st.markdown(
-        f"Gold answer: **{escape_markdown(gold)}** · {escape_markdown(record.maker)} · {record.trace.status}{parent}"
+        f"Gold answer: **{escape_markdown(gold)}** · {escape_markdown(record.creator_name)} · {record.trace.status}{parent}"
     )
     for judgement in record.judgements:
         st.caption(_describe_judgement(judgement, record))

@@ -97,7 +97,7 @@ def _show_before_and_after(run: Run, found: Sequence[VerificationOutcome]) -> No
         earlier = verifications.find_verification(session, UUID(run.configuration["again_of"]))
         before = {each.question_id: each for each in verifications.list_outcomes(session, earlier)}
     pairs = [(before[each.question_id], each) for each in found if each.question_id in before and each.ending]
-    mended_now = sum(after.right and not was.right for was, after in pairs)
+    mended_now = sum(after.is_correct and not was.is_correct for was, after in pairs)
     told = earlier.configuration["library"] or "no library"
     st.markdown(
         f"Of {len(pairs):,} failures with {escape_markdown(told)}, **{mended_now:,} are right now** with "

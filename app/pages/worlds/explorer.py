@@ -30,8 +30,8 @@ class WorldSearchResult:
 
     title: str
     note: str
-    go: Callable[[str], None]
-    to: str
+    on_open: Callable[[str], None]
+    target: str
     relaxed: bool = False
 
 
@@ -58,7 +58,7 @@ def show_world_search(sources: World) -> None:
 
 def show_suggestions(sources: World) -> None:
     """Something to begin with on a page where nothing is chosen yet."""
-    if sources.about.get("kind") == LIVE_KIND:
+    if sources.metadata.get("kind") == LIVE_KIND:
         st.caption("Search above for a name or a question; a live world is asked nothing before you do.")
         return
     found = _first_items(sources)
@@ -67,7 +67,7 @@ def show_suggestions(sources: World) -> None:
     st.caption("Search above, or begin with one of these:")
     with st.container(horizontal=True, gap="small", key="beginnings"):
         for place, one in enumerate(found):
-            st.button(escape_markdown(one.title), key=f"begin_{place}", on_click=one.go, args=(one.to,))
+            st.button(escape_markdown(one.title), key=f"begin_{place}", on_click=one.on_open, args=(one.target,))
 
 
 def _searchable_sources(sources: World) -> dict[str, Callable[[str], list[WorldSearchResult]]]:
@@ -108,14 +108,18 @@ def _show_results(found: list[WorldSearchResult]) -> None:
         for place, one in enumerate(found):
             with st.container(gap=None):
                 st.button(
-                    escape_markdown(one.title), key=f"hit_{place}", type="tertiary", on_click=one.go, args=(one.to,)
+                    escape_markdown(one.title),
+                    key=f"hit_{place}",
+                    type="tertiary",
+                    on_click=one.on_open,
+                    args=(one.target,),
                 )
                 st.caption(escape_markdown(one.note))
 
 
 def _first_items(sources: World) -> list[WorldSearchResult]:
     if isinstance(sources.text, EmbeddedText):
-        titles = dict.fromkeys(sources.text.first(MAX_SUGGESTIONS))
+        titles = dict.fromkeys(sources.text.list_titles(MAX_SUGGESTIONS))
         return [WorldSearchResult(title, "", go_to_article, title) for title in titles]
     if sources.graph is None or not sources.graph.vocabulary():
         return []
@@ -204,7 +208,7 @@ def _show_text(world: SelectedWorld, place: WorldLocation, sources: World) -> No
 
 def _show_page_errors(world: SelectedWorld, address: str) -> None:
     """What the page gets wrong, which a reader of it cannot know."""
-    known = world.marks()
+    known = world.page_errors()
     if known is None:
         return
     marks = known.get(address, [])

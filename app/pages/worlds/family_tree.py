@@ -24,10 +24,10 @@ def show_family(family: Family, *, key: str, go: Callable[[str], None]) -> None:
 def lay_out_family(family: Family) -> tuple[list[DiagramBox], list[DiagramLine]]:
     """The boxes and lines of the tree, from the top left corner; no two boxes overlap."""
     tree = _FamilyTreeLayout(family)
-    tree.own_generation()
-    tree.ancestors()
-    tree.descendants()
-    return tree.moved()
+    tree.place_own_generation()
+    tree.place_ancestors()
+    tree.place_descendants()
+    return tree.build()
 
 
 class _FamilyTreeLayout:
@@ -40,21 +40,21 @@ class _FamilyTreeLayout:
         self._brood: list[DiagramBox] = []
         self._couple: list[DiagramBox] = []
 
-    def own_generation(self) -> None:
+    def place_own_generation(self) -> None:
         """The centre among its brothers and sisters by age, its partners beside it."""
         family = self._family
         partners = family.partners.get(family.centre, ())
         x = 0.0
-        for person in family.by_age([*family.siblings, family.centre]):
+        for person in family.sort_by_age([*family.siblings, family.centre]):
             box = self._place(person, x, 0)
             self._brood.append(box)
             x += WIDTH + GAP
             if person == family.centre:
                 self._couple = [box, *self._side_by_side(partners, x, 0)]
                 x += len(partners) * (WIDTH + GAP)
-        self._marry(self._couple)
+        self._connect_partners(self._couple)
 
-    def ancestors(self) -> None:
+    def place_ancestors(self) -> None:
         """The parents above the middle of their children, each below its own parents."""
         family = self._family
         parents = family.parents.get(family.centre, ())
@@ -62,16 +62,16 @@ class _FamilyTreeLayout:
             return
         above = {parent: family.parents.get(parent, ()) for parent in parents}
         widths = [_row_width(max(1, len(above[parent]))) for parent in parents]
-        x = (self._brood[0].middle + self._brood[-1].middle - sum(widths) - GAP * (len(widths) - 1)) / 2
+        x = (self._brood[0].centre_x + self._brood[-1].centre_x - sum(widths) - GAP * (len(widths) - 1)) / 2
         couple = []
         for parent, width in zip(parents, widths, strict=True):
             couple.append(self._place(parent, x + (width - WIDTH) / 2, -1))
             grown = self._side_by_side(above[parent], x + (width - _row_width(len(above[parent]))) / 2, -2)
-            self._descend(grown, couple[-1:])
+            self._connect_children(grown, couple[-1:])
             x += width + GAP
-        self._descend(couple, self._brood)
+        self._connect_children(couple, self._brood)
 
-    def descendants(self) -> None:
+    def place_descendants(self) -> None:
         """The children with their partners below the couple, and their children below them."""
         family = self._family
         children = family.children(family.centre)
@@ -83,13 +83,13 @@ class _FamilyTreeLayout:
         for child, width in zip(children, widths, strict=True):
             pair = self._side_by_side(units[child], x + (width - _row_width(len(units[child]))) / 2, 1)
             brood.append(pair[0])
-            self._marry(pair)
+            self._connect_partners(pair)
             below = self._side_by_side(grown[child], x + (width - _row_width(len(grown[child]))) / 2, 2)
-            self._descend(pair, below)
+            self._connect_children(pair, below)
             x += width + GAP
-        self._descend(self._couple, brood)
+        self._connect_children(self._couple, brood)
 
-    def moved(self) -> tuple[list[DiagramBox], list[DiagramLine]]:
+    def build(self) -> tuple[list[DiagramBox], list[DiagramLine]]:
         """What was laid out, moved so that it begins at the top left, with the names of the generations."""
         left = min(box.x for box, _ in self._boxes) - MARGIN
         top = min(box.y for box, _ in self._boxes)
@@ -113,23 +113,23 @@ class _FamilyTreeLayout:
     def _side_by_side(self, people: Iterable[str], x: float, row: int) -> list[DiagramBox]:
         return [self._place(person, x + place * (WIDTH + GAP), row) for place, person in enumerate(people)]
 
-    def _marry(self, couple: Sequence[DiagramBox]) -> None:
+    def _connect_partners(self, couple: Sequence[DiagramBox]) -> None:
         for left, right in pairwise(couple):
             y = left.y + HEIGHT / 2
             self._lines.append(DiagramLine(((left.x + left.width, y), (right.x, y))))
 
-    def _descend(self, parents: Sequence[DiagramBox], children: Sequence[DiagramBox]) -> None:
+    def _connect_children(self, parents: Sequence[DiagramBox], children: Sequence[DiagramBox]) -> None:
         """From the parents' middle down to the line that joins the children, and to each of them."""
         if not parents or not children:
             return
-        self._marry(parents)
+        self._connect_partners(parents)
         x = _centre_x(parents)
         bus = children[0].y - BUS_OFFSET
         # The middle of two is the line between them; of one or three it is below a box.
         start = parents[0].y + (HEIGHT if len(parents) % 2 else HEIGHT / 2)
         self._lines.append(DiagramLine(((x, start), (x, bus))))
         for child in children:
-            self._lines.append(DiagramLine(((x, bus), (child.middle, bus), (child.middle, child.y))))
+            self._lines.append(DiagramLine(((x, bus), (child.centre_x, bus), (child.centre_x, child.y))))
 
 
 def _row_width(boxes: int) -> float:
@@ -137,7 +137,7 @@ def _row_width(boxes: int) -> float:
 
 
 def _centre_x(boxes: Sequence[DiagramBox]) -> float:
-    return (boxes[0].middle + boxes[-1].middle) / 2
+    return (boxes[0].centre_x + boxes[-1].centre_x) / 2
 
 
 def _shift_box(box: DiagramBox, left: float, top: float) -> DiagramBox:

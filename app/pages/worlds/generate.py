@@ -85,14 +85,14 @@ def _show_option_fields(wanted: Sequence[VerbOption]) -> dict[str, OptionValue]:
 
 
 def _unused_name() -> str:
-    taken = {*list_world_names(settings().worlds), *(job.world for job in get_jobs().all())}
+    taken = {*list_world_names(settings().worlds_folder), *(job.world for job in get_jobs().all())}
     return next(name for number in range(1, len(taken) + 2) if (name := f"world-{number}") not in taken)
 
 
 def _check_generation(name: str, given: Mapping[str, OptionValue], *, replace: bool) -> str | None:
     """Why the world cannot be made, in one sentence."""
     try:
-        taken = world_folder(settings().worlds, name).exists()
+        taken = world_folder(settings().worlds_folder, name).exists()
         if taken and not replace:
             return f"There is a world {name!r} already; choose another name, or have it replaced."
         if any(job.world == name and job.state == "running" for job in get_jobs().all()):

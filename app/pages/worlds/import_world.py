@@ -28,8 +28,8 @@ class WorldImportRequest:
     name: str
     articles: str | UploadedFile | None
     graph: str | UploadedFile | None
-    form: str
-    where: str
+    article_format: str
+    article_filter: str
     licence: str
     replace: bool
 
@@ -75,12 +75,12 @@ def _article_formats() -> list[str]:
 
 def _check_request(wanted: WorldImportRequest) -> str | None:
     try:
-        taken = world_folder(settings().worlds, wanted.name).exists()
+        taken = world_folder(settings().worlds_folder, wanted.name).exists()
     except WorldError as wrong:
         return str(wrong)
     if taken and not wanted.replace:
         return f"There is a world {wanted.name!r} already; choose another name, or have it replaced."
-    if wanted.form == INSTANCE_FORMAT and not isinstance(wanted.articles, str):
+    if wanted.article_format == INSTANCE_FORMAT and not isinstance(wanted.articles, str):
         return "A published instance is a folder; put it on the server and name it there."
     if not wanted.articles and not wanted.graph:
         return "Name what to import: articles, a graph, or both."
@@ -97,14 +97,14 @@ def _check_source(source: str | UploadedFile | None) -> str | None:
 
 def _start_import(wanted: WorldImportRequest) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="showhow-upload-"))
-    words = ["world", "import", wanted.name, f"--format={wanted.form}"]
+    words = ["world", "import", wanted.name, f"--format={wanted.article_format}"]
     for flag, source, known in (
         ("articles", wanted.articles, ARTICLE_EXTENSIONS),
         ("graph", wanted.graph, GRAPH_EXTENSIONS),
     ):
         if source:
             words.append(f"--{flag}={_resolve_source(source, scratch / flag, known)}")
-    for flag, text in (("where", wanted.where), ("licence", wanted.licence)):
+    for flag, text in (("where", wanted.article_filter), ("licence", wanted.licence)):
         if text:
             words.append(f"--{flag}={text}")
     if wanted.replace:

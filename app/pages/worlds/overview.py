@@ -86,14 +86,14 @@ MAX_SHORTFALLS = 100
 
 def show_world_overview(world: SelectedWorld) -> None:
     """Draw all of it, or say in one sentence what this world does not have."""
-    if world.live:
+    if world.is_live:
         show_live_world(world)
         return
     sizes = {name: count for name in SIZE_FIELDS if isinstance(count := world.about.get(name), int) and count}
     with st.container(horizontal=True, key="sizes"):
         for name, count in sizes.items():
             st.metric(name, f"{count:,}", width="content")
-        st.metric("on disk", format_bytes(world.bytes()), width="content")
+        st.metric("on disk", format_bytes(world.disk_size()), width="content")
     _show_origin(world, sizes)
     _show_split(world)
     _show_charts(world)

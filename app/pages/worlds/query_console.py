@@ -42,7 +42,7 @@ def show_console(world: SelectedWorld) -> None:
         sparql = st.text_area("SPARQL", key=key, height=190, placeholder="SELECT ?who WHERE { ?who wdt:P22 ?father }")
         with st.container(horizontal=True, vertical_alignment="center"):
             run = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
-            limits = "within the world's limits" if world.live else "2 s, 1,000 rows"
+            limits = "within the world's limits" if world.is_live else "2 s, 1,000 rows"
             st.caption(f"SELECT and ASK, {limits}, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
     if run:
         with st.spinner("Asking the graph …"):
@@ -85,7 +85,7 @@ def _result_cell(cell: dict[str, str]) -> TableCell:
 def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, str]]:
     """Queries that any graph answers within the limits, then the gold query of one of the world's questions."""
     # A live graph may have thousands of relations; asking for them all only to open a page is not polite.
-    relations = () if world.live else graph.vocabulary()
+    relations = () if world.is_live else graph.vocabulary()
     labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
     for relation in relations[:3]:
         path = terms.format_predicate(relation.id)
@@ -94,13 +94,13 @@ def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple
             f"SELECT ?subject ?name ?value WHERE {{\n  ?subject {path} ?value .{labelled}\n}} LIMIT 20",
         )
     yield "some names", "SELECT ?thing ?name WHERE {\n  ?thing rdfs:label ?name\n} LIMIT 20"
-    if world.live:
+    if world.is_live:
         yield "what is said of Q42", "SELECT ?relation ?value WHERE {\n  wd:Q42 ?relation ?value\n} LIMIT 20"
     if relations:
         path = terms.format_predicate(relations[0].id)
         yield f"{relations[0].label}: has anything one?", f"ASK {{ ?subject {path} ?value }}"
     questions = world.questions()
     if questions is not None and questions.heads:
-        gold = questions.row(questions.heads[0]).get("sparql")
+        gold = questions.load_row(questions.heads[0]).get("sparql")
         if isinstance(gold, str) and gold:
             yield f"gold: {questions.heads[0].text}", gold

@@ -63,13 +63,13 @@ def show_world_questions(world: SelectedWorld, person: User) -> None:
     if not found:
         st.info("No question is like that; loosen a filter.")
         return
-    wanted = questions.head(get_url_parameter("question"))
+    wanted = questions.find(get_url_parameter("question"))
     chosen = wanted if wanted in found else found[0]
     left, right = st.columns([1, 1.5], gap="medium")
     with left, st.container(key="list_questions"):
         _show_list(world, found, chosen)
     with right:
-        show_gold_question(world, questions.row(chosen), person)
+        show_gold_question(world, questions.load_row(chosen), person)
 
 
 def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[QuestionSummary]:
@@ -81,7 +81,7 @@ def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[Questio
             "Needs", _filter_options(h.needs for h in heads), key=f"filter_needs_{world.name}", width=200
         )
         lowest, highest = _show_difficulty_filter(world, heads)
-    return questions.like(QuestionFilter(text, _filter_value(kind), _filter_value(needs), lowest, highest))
+    return questions.select(QuestionFilter(text, _filter_value(kind), _filter_value(needs), lowest, highest))
 
 
 def _filter_value(value: str | None) -> str:

@@ -25,7 +25,7 @@ class SelectedWorld:
     @property
     def folder(self) -> Path:
         """Where it lies."""
-        return settings().worlds / self.name
+        return settings().worlds_folder / self.name
 
     @property
     def stamp(self) -> str:
@@ -33,7 +33,7 @@ class SelectedWorld:
         return f"{self.about.get('hash')} {self.about.get('built')}"
 
     @property
-    def live(self) -> bool:
+    def is_live(self) -> bool:
         """Whether its sources are servers that somebody else keeps."""
         return self.about.get("kind") == LIVE_KIND
 
@@ -41,7 +41,7 @@ class SelectedWorld:
         """Its sources."""
         return open_world(self.name)
 
-    def bytes(self) -> int:
+    def disk_size(self) -> int:
         """Its size on disk."""
         return _disk_size(self.folder, self.stamp)
 
@@ -57,7 +57,7 @@ class SelectedWorld:
         """What is true in it."""
         return _load_universe(self.folder / UNIVERSE_FILE, self.stamp)
 
-    def marks(self) -> dict[str, list[dict[str, Any]]] | None:
+    def page_errors(self) -> dict[str, list[dict[str, Any]]] | None:
         """What is wrong on its web pages, by address; None where nobody knows it."""
         return _load_page_errors(self.folder / PAGES_FILE, self.stamp)
 

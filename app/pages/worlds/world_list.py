@@ -31,9 +31,9 @@ def choose_world() -> SelectedWorld | None:
 
 def _load_worlds() -> tuple[list[SelectedWorld], dict[str, str]]:
     worlds, damaged = [], {}
-    for name in list_world_names(settings().worlds):
+    for name in list_world_names(settings().worlds_folder):
         try:
-            worlds.append(SelectedWorld(name, read_world_metadata(settings().worlds, name)))
+            worlds.append(SelectedWorld(name, read_world_metadata(settings().worlds_folder, name)))
         except WorldError as broken:
             damaged[name] = str(broken)
     return worlds, damaged
@@ -55,11 +55,13 @@ def _show_row(world: SelectedWorld, *, chosen: bool) -> None:
                 (
                     escape_markdown(_format_kind(about)),
                     escape_markdown(_format_sizes(about)),
-                    f"{format_bytes(world.bytes())} · {format_build_time(about)}",
+                    f"{format_bytes(world.disk_size())} · {format_build_time(about)}",
                 )
             )
-            if not world.live
-            else "  \n".join((f"live · {format_bytes(world.bytes())} recorded", escape_markdown(_format_hosts(about))))
+            if not world.is_live
+            else "  \n".join(
+                (f"live · {format_bytes(world.disk_size())} recorded", escape_markdown(_format_hosts(about)))
+            )
         )
 
 

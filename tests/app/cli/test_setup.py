@@ -103,7 +103,7 @@ def test_the_demonstrations_are_generated_traces_of_every_kind_with_the_gold_ans
     assert {record.question.kind for record in shown} == kinds
     for record in shown:
         assert (record.trace.reasoner, record.trace.configuration["generated"]) == (GENERATED_REASONER, True)
-        assert record.maker.startswith("generated")
+        assert record.creator_name.startswith("generated")
         gold = ", ".join(answer["text"] for answer in record.question.gold_answers)
         assert record.trace.final_answer == (gold or "no answer")
         assert all(

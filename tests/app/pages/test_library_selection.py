@@ -46,7 +46,7 @@ def test_every_candidate_is_a_point_and_the_picks_are_joined_in_order(library):
     for row, item in zip(rows, rank_candidates(chosen, 100), strict=True):
         assert row["question"] == library.demonstrations[item].question
         assert row["relevance"] == pytest.approx(chosen.selection.cosines[item], abs=1e-4)
-        assert row["place"] == pytest.approx(drawn.places[library.pool.actions.groups.of[item], 0], abs=1e-4)
+        assert row["place"] == pytest.approx(drawn.coordinates[library.pool.actions.groups.of[item], 0], abs=1e-4)
     layers = scatter_chart(rows)["layer"]
     assert [len(layer["data"]["values"]) for layer in layers] == [16, 4, 4, 4]
 

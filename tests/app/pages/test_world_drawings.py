@@ -52,7 +52,7 @@ def test_a_line_leads_from_parents_to_each_child():
     at = {box.label: box for box in boxes if box.look != "name"}
     ends = {line.points[-1] for line in lines}
     for child in "abc":
-        assert (at[child].middle, at[child].y) in ends
+        assert (at[child].centre_x, at[child].y) in ends
     assert at["a"].x < at["b"].x < at["c"].x
     assert {box.label for box in boxes if box.look == "name"} == {"parents", "this generation"}
 

@@ -58,7 +58,7 @@ def test_a_job_does_its_verb_and_its_scratch_folder_goes(jobs, worlds, tmp_path)
 def test_a_job_that_fails_says_why_in_one_sentence(jobs, worlds):
     job = over(jobs.start("isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"]))
     assert job.state == "failed"
-    assert job.said.startswith("/nowhere: there is no such file or folder")
+    assert job.last_message.startswith("/nowhere: there is no such file or folder")
     assert list_world_names(worlds) == []
 
 
@@ -75,7 +75,7 @@ def test_a_stopped_job_leaves_nothing_half_made(jobs, worlds):
     assert over(job).state == "stopped"
     assert list(worlds.iterdir()) == []
     again = over(jobs.start("crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
-    assert again.state == "done", again.said
+    assert again.state == "done", again.last_message
     assert jobs.all() == [again]
 
 
@@ -89,5 +89,5 @@ def test_the_last_line_tells_how_much_is_done(jobs):
         "2,000 of 1,000": 1.0,
         "0 of 0": None,
     }.items():
-        job.said = said
-        assert job.share == share
+        job.last_message = said
+        assert job.progress == share

@@ -29,7 +29,7 @@ def make(
 def test_the_fields_are_the_options_with_their_words_and_bounds():
     found = read_verb_options(make)
     assert list(found) == ["people", "friends", "split", "plain"]
-    assert (found["people"].kind, found["people"].lowest, found["people"].highest) == (int, 1, 9)
+    assert (found["people"].kind, found["people"].minimum, found["people"].maximum) == (int, 1, 9)
     assert (found["split"].kind, found["split"].flag, found["split"].help) == (str, "--shares", "Where.")
     assert (found["plain"].kind, found["plain"].default) == (bool, False)
 

@@ -88,7 +88,7 @@ def test_every_article_and_page_comes_back_as_it_was_told(kin: World, made: Path
     universe, told = kin_facts()
     assert isinstance(kin.text, EmbeddedText)
     assert isinstance(kin.web, EmbeddedWeb)
-    for article in generate_articles(universe.told_by(told, TEXT), ItemCatalog(universe), OPTIONS):
+    for article in generate_articles(universe.restrict_to_sources(told, TEXT), ItemCatalog(universe), OPTIONS):
         assert kin.text.article(article.title) == article
     rows = [json.loads(line) for line in (made / "kin" / "pages.jsonl").read_text(encoding="utf-8").splitlines()]
     for marked, row in zip(generate_pages(universe, told, OPTIONS), rows, strict=True):
@@ -115,7 +115,7 @@ def test_templates_of_which_too_few_questions_were_found_are_told(tmp_path: Path
 
 def test_everybody_is_found_by_name_title_and_alias_and_the_relations_are_named(kin: World):
     universe, told = kin_facts()
-    items = ItemCatalog(universe.told_by(told, GRAPH))
+    items = ItemCatalog(universe.restrict_to_sources(told, GRAPH))
     graph = kin.graph
     assert graph is not None
     for row, (name, title) in enumerate(zip(universe.names, universe.titles, strict=True)):
@@ -145,7 +145,7 @@ def observed(world: World, tool: str, **arguments: Any) -> Observation:
 
 def test_every_tool_works_on_it(kin: World):
     universe, told = kin_facts()
-    of_graph = universe.told_by(told, GRAPH)
+    of_graph = universe.restrict_to_sources(told, GRAPH)
     row = int(np.flatnonzero((of_graph.job >= 0) & (of_graph.mother >= 0))[0])
     name, title, item = universe.names[row], universe.titles[row], ItemCatalog(universe).person(row)
     assert title in observed(kin, "wikisearch", query=name).text
@@ -215,7 +215,7 @@ def test_whatever_the_watcher_raises_stops_the_work_and_nothing_stays(tmp_path: 
 
     def watch(progress: StageProgress) -> None:
         seen.append(progress.stage)
-        if progress.stage == stage and progress.over == (when == "ends"):
+        if progress.stage == stage and progress.finished == (when == "ends"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -228,11 +228,11 @@ def test_progress_tells_every_stage_from_its_beginning_to_its_end(tmp_path: Path
     told: list[StageProgress] = []
     about = generate_world(tmp_path, "w", OPTIONS, progress=told.append)
     assert list(dict.fromkeys(progress.stage for progress in told)) == list(STAGES)
-    ends = {progress.stage: progress for progress in told if progress.over}
+    ends = {progress.stage: progress for progress in told if progress.finished}
     assert ends["people"].done == ends["graph"].done == ends["names"].done == 90
     assert all(ends[stage].done == about[stage] for stage in ("articles", "pages", "questions"))
     assert all(progress.done <= progress.total for progress in told if progress.total)
-    assert StageProgress("articles", 50, 200, 2.0).left == 6.0
+    assert StageProgress("articles", 50, 200, 2.0).remaining_seconds == 6.0
 
 
 def test_what_cannot_be_made_is_refused_before_anything_is_written(tmp_path: Path):

@@ -21,5 +21,5 @@ def test_what_a_page_gets_wrong_is_found_by_its_address(tmp_path, monkeypatch):
     for address, planted in found.items():
         sentences = web.fetch(address).sentences
         assert all(mark["sentence"] in sentences for mark in planted)
-    monkeypatch.setattr(pages, "LARGEST", 10)
+    monkeypatch.setattr(pages, "MAX_FILE_BYTES", 10)
     assert load_marks_by_address(file) is None

@@ -120,7 +120,7 @@ def test_a_mark_says_what_is_wrong_and_what_would_be_right(seed: int, split: str
         assert told["sentence"] == page.page.sentences[mark.sentence]
         assert (told["person"]["text"], told["stated"]["text"], told["why"]) == (who, value, mark.why)
         assert told["person"]["entity"] == ItemCatalog(universe).person(mark.person)
-        assert told["stated"]["entity"] == ItemCatalog(universe).value(fact, mark.stated)
+        assert told["stated"]["entity"] == ItemCatalog(universe).value_id(fact, mark.stated)
         assert told["true"] is None if true < 0 else told["true"]["text"] == words(universe, fact, true)
         whys[mark.why] += 1
     assert set(whys) == {"out of date", "namesake"}

@@ -43,8 +43,8 @@ def test_the_article_follows_the_sound(word: str, *, an: bool):
 @pytest.mark.parametrize("kind", ALL)
 def test_a_phrasing_has_every_shape_and_fills_in_nothing_but_name_and_value(kind: tuple[str, str]):
     phrasings = ALL[kind]
-    assert len(phrasings.formats) == (phrasings.one + phrasings.many) * SHAPE_COUNT
-    assert phrasings.one > 0
+    assert len(phrasings.formats) == (phrasings.single_count + phrasings.several_count) * SHAPE_COUNT
+    assert phrasings.single_count > 0
     for each in phrasings.formats:
         assert {field for _, field, _, _ in string.Formatter().parse(each)} <= {None, "0", "1"}
         assert ("{1}" in each) == (kind[1] != "gender")
@@ -72,12 +72,12 @@ def test_gender_life_and_vowel_are_put_in_by_shape():
 
 
 def test_several_values_are_listed_as_english_or_the_paper_lists_them():
-    assert [load_prose_style(plain=False).listed(list(names)) for names in ("A", "AB", "ABC")] == [
+    assert [load_prose_style(plain=False).join_values(list(names)) for names in ("A", "AB", "ABC")] == [
         "A",
         "A and B",
         "A, B and C",
     ]
-    assert [load_prose_style(plain=True).listed(list(names)) for names in ("A", "AB", "ABC")] == [
+    assert [load_prose_style(plain=True).join_values(list(names)) for names in ("A", "AB", "ABC")] == [
         "A",
         "A, B",
         "A, B, C",

@@ -40,7 +40,7 @@ print(digest(5, "text=34,graph=33,web=33", "both"))
 @cache
 def written(seed: int, split: str = "everywhere", by: str = "both", *, plain: bool = False) -> list[Article]:
     universe, told, asked = made(seed, split, by)
-    text = universe.told_by(told, TEXT)
+    text = universe.restrict_to_sources(told, TEXT)
     return list(generate_articles(text, ItemCatalog(text), replace(asked, plain=plain)))
 
 
@@ -92,7 +92,7 @@ def test_articles_read_back_give_exactly_what_the_text_is_told(seed: int, split:
 def test_articles_of_any_world_read_back(drawn: GenerationOptions, split: tuple[str, str], plain: bool):  # noqa: FBT001 - drawn
     universe = make_universe(drawn)
     told = assign_sources(universe, parse_split(*split), drawn.seed)
-    text = universe.told_by(told, TEXT)
+    text = universe.restrict_to_sources(told, TEXT)
     found = generate_people_articles(text, ItemCatalog(text), replace(drawn, plain=plain), range(len(universe)))
     for article, facts in zip(found, expected(universe, told), strict=True):
         said = (each for each in readings(article, plain=plain) if each.kind != "gender")
@@ -102,7 +102,7 @@ def test_articles_of_any_world_read_back(drawn: GenerationOptions, split: tuple[
 @pytest.mark.parametrize(("split", "by"), SPLITS)
 def test_articles_say_of_relatives_what_an_evaluation_over_the_text_alone_finds(split: str, by: str):
     universe, told, _ = made(3, split, by)
-    text = universe.told_by(told, TEXT)
+    text = universe.restrict_to_sources(told, TEXT)
     for row, article in enumerate(written(3, split, by)[: len(universe)]):
         said = {(each.kind, value) for each in readings(article, plain=False) for value in each.values}
         for name in ("father", "mother", "sister", "brother", "husband", "wife", "daughter", "son", "friend"):
@@ -190,7 +190,7 @@ def test_places_say_where_they_lie():
 @given(st.lists(st.integers(0, 150), max_size=6), st.booleans())
 def test_where_the_work_is_cut_changes_nothing(cuts: list[int], plain: bool):  # noqa: FBT001 - drawn
     universe, told, asked = made(2, "text=34,graph=33,web=33")
-    text, asked = universe.told_by(told, TEXT), replace(asked, plain=plain)
+    text, asked = universe.restrict_to_sources(told, TEXT), replace(asked, plain=plain)
     ends = [0, *sorted(cuts), len(universe)]
     ranges = [range(start, stop) for start, stop in pairwise(ends)]
     found = [article for rows in ranges for article in generate_people_articles(text, ItemCatalog(text), asked, rows)]

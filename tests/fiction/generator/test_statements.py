@@ -110,7 +110,9 @@ def places(universe: Universe) -> Iterator[Triple]:
 def written(universe: Universe, told: FactSources) -> list[Triple]:
     """The triples as a parser of N-Triples reads them, ends as texts."""
     found = []
-    for triple in parse(b"".join(generate_triples(universe.told_by(told, GRAPH))), format=RdfFormat.N_TRIPLES):
+    for triple in parse(
+        b"".join(generate_triples(universe.restrict_to_sources(told, GRAPH))), format=RdfFormat.N_TRIPLES
+    ):
         assert isinstance(triple.subject, NamedNode)
         assert isinstance(triple.object, NamedNode | Literal)
         found.append((triple.subject.value, triple.predicate.value, triple.object.value))
@@ -161,7 +163,9 @@ def test_every_person_and_place_has_a_page_by_its_title():
 def test_days_are_typed_and_names_are_english():
     universe = universe_of(30, 1)
     told = assign_sources(universe, parse_split("everywhere"), 1)
-    for triple in parse(b"".join(generate_triples(universe.told_by(told, GRAPH))), format=RdfFormat.N_TRIPLES):
+    for triple in parse(
+        b"".join(generate_triples(universe.restrict_to_sources(told, GRAPH))), format=RdfFormat.N_TRIPLES
+    ):
         if isinstance(triple.object, Literal):
             day = triple.predicate.value in (f"{WDT}P569", f"{WDT}P570", f"{WDT}P580")
             assert triple.object.language == (None if day else "en")

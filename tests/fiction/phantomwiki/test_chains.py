@@ -62,7 +62,7 @@ def chains(draw: st.DrawFn) -> Expression:
 def test_the_query_of_a_chain_is_read_back_as_the_same_question(expression: Expression):
     chain = to_chain(expression)
     assert isinstance(chain, RelationChain)
-    goals, variable = chain.goals(VALUES)
+    goals, variable = chain.build_goals(VALUES)
     assert parse_query(goals, variable, VALUES) == expression
 
 
@@ -71,9 +71,9 @@ def test_the_templates_of_a_grammar_are_numbered_without_gaps(depth: int):
     starts = (Named(0), Having("job", int(UNIVERSE.job[0])))
     shapes = product(("who", "what", "how many"), range(depth), starts)
     every = [RelationChain(kind, ASKED.get(kind), ("friend",) * length, start) for kind, length, start in shapes]
-    queries = [(chain, chain.goals(VALUES)) for chain in every]
+    queries = [(chain, chain.build_goals(VALUES)) for chain in every]
     asked = [chain for chain, query in queries if query[0] and to_chain(parse_query(*query, VALUES)) == chain]
-    types = sorted(chain.type(depth) for chain in asked if chain.depth <= depth)
+    types = sorted(chain.template_number(depth) for chain in asked if chain.depth <= depth)
     # As many as the published generator counts: 2, 8, 20, 50 for depths of 4, 6, 10, 20.
     assert types == list(range(3 * depth - 10))
 
@@ -131,9 +131,9 @@ def test_queries_that_the_grammar_does_not_make_are_named(goals: list[str], answ
 
 
 def test_how_many_is_a_set_of_numbers_one_a_person():
-    people = [row for row in range(len(UNIVERSE)) if len(UNIVERSE.children.of_one(row)) > 1]
-    child = quote_string(UNIVERSE.titles[int(UNIVERSE.children.of_one(people[0])[0])])
+    people = [row for row in range(len(UNIVERSE)) if len(UNIVERSE.children.get_one(row)) > 1]
+    child = quote_string(UNIVERSE.titles[int(UNIVERSE.children.get_one(people[0])[0])])
     goals = ["aggregate_all(count, distinct(friend(Y_3, Y_1)), Count_1)", f"parent({child}, Y_3)"]
-    found = ExpressionEvaluator(UNIVERSE).answer(parse_query(goals, "Count_1", VALUES))
-    parents = [int(each[VALUES.number("person", child.strip('"'))]) for each in (UNIVERSE.father, UNIVERSE.mother)]
-    assert list(found.values) == sorted({len(UNIVERSE.friends_of.of_one(parent)) for parent in parents})
+    found = ExpressionEvaluator(UNIVERSE).evaluate(parse_query(goals, "Count_1", VALUES))
+    parents = [int(each[VALUES.parse_value("person", child.strip('"'))]) for each in (UNIVERSE.father, UNIVERSE.mother)]
+    assert list(found.values) == sorted({len(UNIVERSE.friends_of.get_one(parent)) for parent in parents})

@@ -56,7 +56,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _row(number: int, expression: Expression, universe: Universe) -> dict[str, Any]:
-    answers = format_answers(ExpressionEvaluator(universe).answer(expression), universe)
+    answers = format_answers(ExpressionEvaluator(universe).evaluate(expression), universe)
     told = [{"text": text, "entity": entity} for text, entity in answers]
     return {"id": f"g{number}", "text": "?", "expression": encode_expression(expression), "answers": told}
 
@@ -65,7 +65,7 @@ def test_an_exported_world_comes_back_with_the_same_people_and_answers(worlds: P
     told = export_instance(worlds, "kin", tmp_path / "folder")
     assert told == InstanceExport(80, len(KNOWN), len(UNKNOWN), "depth_7_size_80_seed_5")
     import_instance(worlds, "back", tmp_path / "folder", {}, replace=True)
-    assert verify_world(worlds, "back", print).first == []
+    assert verify_world(worlds, "back", print).first_differences == []
     by_id = {row["id"]: row for row in read_question_rows(worlds / "kin")}
     for row in read_question_rows(worlds / "back"):
         known = by_id.pop(row["id"])
@@ -115,7 +115,7 @@ def test_a_published_article_is_written_as_it_was_but_for_the_order_of_friends(s
     folder = shared_data / "phantomwiki" / name
     values = ValueCodec(parse_facts(folder / "facts.pl", (folder / "facts.pl").read_text(encoding="utf-8")).universe)
     for article in read_articles((folder / "articles.json",)):
-        told = list(derive_facts(values, values.number("person", article.title)))
+        told = list(derive_facts(values, values.parse_value("person", article.title)))
         written_anew = format_article(article.title, told)
         assert _without_friends(written_anew) == _without_friends(article.text)
         sentences, _ = parse_sentences(written_anew)

@@ -48,7 +48,7 @@ RELATED = st.builds(ask.Related, RELATION_NAMES, chains())
 def only(draw: st.DrawFn) -> ask.Only:
     """Relatives who pass a test that one of them nearly or really passes."""
     people, fact = draw(RELATED), draw(st.sampled_from((*VALUES, *DAYS)))
-    near = values(fact, ExpressionEvaluator(UNIVERSE).answer(people).values) or values(
+    near = values(fact, ExpressionEvaluator(UNIVERSE).evaluate(people).values) or values(
         fact, tuple(range(len(UNIVERSE)))
     )
     test = draw(st.sampled_from(("is", "before", "after"))) if fact in DAYS else "is"
@@ -62,7 +62,7 @@ PEOPLE = st.one_of(
     st.builds(ask.Both, SOME, SOME),
     st.builds(ask.Most, RELATED, st.sampled_from(DAYS), st.booleans()),
 )
-ONE = chains().filter(lambda people: len(ExpressionEvaluator(UNIVERSE).answer(people).values) <= 1)
+ONE = chains().filter(lambda people: len(ExpressionEvaluator(UNIVERSE).evaluate(people).values) <= 1)
 TOWNS = st.sampled_from(("birthplace", "residence"))
 EXPRESSIONS = st.one_of(
     PEOPLE,

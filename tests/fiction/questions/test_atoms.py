@@ -153,26 +153,26 @@ WORLD = PlainWorld(UNIVERSE)
 @settings(max_examples=250)
 @given(EXPRESSIONS)
 def test_an_independent_interpreter_finds_the_gold_answers_at_every_node(expression: Any) -> None:
-    told = build_atomic_tree(ReasoningBuilder(THINGS).root(expression, "What is asked?"), THINGS)
+    told = build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression, "What is asked?"), THINGS)
     told = json.loads(json.dumps(told))
     found = Interpreter(WORLD).run(told)
-    answer = ExpressionEvaluator(UNIVERSE).answer(expression)
-    assert written(found) == sorted(THINGS.answer(answer.kind, value) for value in answer.values)
+    answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
+    assert written(found) == sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
     assert told["question"] == "What is asked?"
 
 
 @settings(max_examples=100)
 @given(EXPRESSIONS)
 def test_every_answer_has_its_id_in_the_graph_where_it_has_one(expression: Any) -> None:
-    for node in nodes(build_atomic_tree(ReasoningBuilder(THINGS).root(expression), THINGS)):
+    for node in nodes(build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression), THINGS)):
         for answer in node["answers"]:
             if answer["entity"] is None:
                 assert (
                     answer["text"] in ("yes", "no") or answer["text"].isdecimal() or date.fromisoformat(answer["text"])
                 )
             else:
-                kind, number = THINGS.items.place(answer["entity"])
-                assert THINGS.answer(kind, number) == answer["text"]
+                kind, number = THINGS.items.locate(answer["entity"])
+                assert THINGS.answer_text(kind, number) == answer["text"]
 
 
 def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
@@ -205,5 +205,7 @@ def test_most_trees_of_the_paper_have_the_form_that_is_looked_for_here(shared_da
 @settings(max_examples=100)
 @given(EXPRESSIONS)
 def test_the_published_form_is_that_of_the_papers_files(expression: Any) -> None:
-    told = to_published_tree(build_atomic_tree(ReasoningBuilder(THINGS).root(expression, "What is asked?"), THINGS))
+    told = to_published_tree(
+        build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression, "What is asked?"), THINGS)
+    )
     assert is_published_tree(told, "What is asked?")

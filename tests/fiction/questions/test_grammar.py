@@ -46,7 +46,7 @@ def test_each_template_draws_a_question_of_the_depth_that_the_published_grammar_
         assert chain is not None
         assert chain.depth <= depth
         assert chain.kind == template.kind
-        types.add(chain.type(depth))
+        types.add(chain.template_number(depth))
     assert types == set(range(3 * depth - 10))
 
 

@@ -54,7 +54,7 @@ def test_every_formalism_ends_with_the_answers(found: list[GeneratedQuestion]) -
 
 def test_answers_with_an_item_in_the_graph_have_its_id(found: list[GeneratedQuestion]) -> None:
     for one in found:
-        answer = ExpressionEvaluator(UNIVERSE).answer(one.expression)
+        answer = ExpressionEvaluator(UNIVERSE).evaluate(one.expression)
         items = answer.kind in ("person", "job", "hobby", "town", "region", "country")
         assert all((each["entity"] is not None) == items for each in one.answers)
 
@@ -87,7 +87,7 @@ def test_imported_questions_stand_in_the_queue_with_their_gold(file: Path, tmp_p
         project = projects.get_or_create_project(session, "Worlds", world="generated")
         added = projects.add_questions(session, project.id, records)
         again = projects.add_questions(session, project.id, records)
-    assert (added.added, again.already) == (len(records), len(records))
+    assert (added.added, again.existing) == (len(records), len(records))
     with database.read() as session:
         kept = projects.list_questions(session, project.id, limit=len(records), after=0)
     assert [one.text for one in kept] == [record.text for record in records]

@@ -31,16 +31,16 @@ def test_a_head_says_what_a_list_shows(file):
 
 def test_the_whole_row_comes_back_from_its_place_in_the_file(file):
     found = QuestionFile(file)
-    assert [found.row(head) for head in found.heads] == ROWS
-    assert found.head("b") is found.heads[1]
-    assert found.head("z") is None
+    assert [found.load_row(head) for head in found.heads] == ROWS
+    assert found.find("b") is found.heads[1]
+    assert found.find("z") is None
 
 
 def test_questions_are_found_by_what_they_are_like(file):
     found = QuestionFile(file)
 
     def like(**wanted) -> list[str]:
-        return [head.id for head in found.like(QuestionFilter(**wanted))]
+        return [head.id for head in found.select(QuestionFilter(**wanted))]
 
     assert like() == ["a", "b", "4"]
     assert like(text=" FATHER of øle") == ["a"]

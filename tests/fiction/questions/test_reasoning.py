@@ -34,20 +34,20 @@ def test_the_single_steps_of_a_relation_lead_where_it_leads(relation: KinshipRel
 @settings(max_examples=150)
 @given(EXPRESSIONS)
 def test_operations_take_only_answers_that_came_before_and_the_last_one_gives_the_questions(expression: Any) -> None:
-    root = ReasoningBuilder(THINGS).root(expression, "What?")
+    root = ReasoningBuilder(THINGS).build_tree(expression, "What?")
     done: list[Any] = []
     for leaf in root.leaves():
         assert leaf.operator in (SEARCH, RELATE, FILTER, DIRECT_REASONING)
-        for head in leaf.heads:
+        for head in leaf.inputs:
             assert list(head.leaves())[-1] in done
         done.append(leaf)
     assert root.operator == COMPOSITE
     assert (root.kind, root.values.tolist()) == (done[-1].kind, [v for v in done[-1].values.tolist() if v >= 0])
-    answer = ExpressionEvaluator(UNIVERSE).answer(expression)
+    answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
     assert (root.kind, tuple(root.values.tolist())) == (answer.kind, answer.values)
 
 
 def test_who_is_named_is_no_retrieval_and_everything_that_is_looked_up_is() -> None:
-    leaves = list(ReasoningBuilder(THINGS).root(Related("aunt", Named(0))).leaves())
-    assert [leaf.retrieves for leaf in leaves] == [False, True, True]
+    leaves = list(ReasoningBuilder(THINGS).build_tree(Related("aunt", Named(0))).leaves())
+    assert [leaf.needs_retrieval for leaf in leaves] == [False, True, True]
     assert [leaf.relation for leaf in leaves] == ["", "parent", "sister"]

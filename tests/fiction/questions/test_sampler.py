@@ -27,8 +27,8 @@ from fiction.universe.universe import Universe
 
 GRAMMAR = ("who", "what", "how many")
 WORDS = {
-    "<relations>": "|".join(re.escape(each.many) for each in RELATIONS.values()),
-    "<relation>": "|".join(re.escape(each.words) for each in RELATIONS.values()),
+    "<relations>": "|".join(re.escape(each.plural) for each in RELATIONS.values()),
+    "<relation>": "|".join(re.escape(each.singular) for each in RELATIONS.values()),
     "<attribute>": "date of birth|occupation|hobby",
     "<year>": r"\d{4}",
 }
@@ -49,7 +49,7 @@ def drawn(options: GenerationOptions) -> list[tuple[str, ask.Expression, str]]:
     """Kind, what is asked, and its text."""
     universe = make_universe(options)
     stream = sample_questions(universe, assign_sources(universe, parse_split(options.split), options.seed), options)
-    return [(template.kind, expression, text) for template, expression, text in stream.drawn()]
+    return [(template.kind, expression, text) for template, expression, text in stream.draw()]
 
 
 def chain(expression: ask.Expression) -> Iterator[ask.Expression]:
@@ -91,7 +91,7 @@ def test_the_answers_are_all_there_are_and_none_only_where_none_is_wanted(world)
     universe, _, found = world
     evaluation = ExpressionEvaluator(universe)
     for one in found:
-        answer = evaluation.answer(one.expression)
+        answer = evaluation.evaluate(one.expression)
         assert len(one.answers) == len(answer.values) == len({tuple(each.items()) for each in one.answers})
         assert (one.kind == "no answer") == (one.answers == [])
         assert len(one.answers) <= MAX_SET_SIZE
@@ -116,13 +116,13 @@ def test_what_is_compared_filtered_or_put_first_leaves_somebody_out(world) -> No
     for one in found:
         for part in chain(one.expression):
             if isinstance(part, (ask.Only, ask.Most)) and one.answers and one.kind != "count":
-                assert len(evaluation.answer(part).values) < len(evaluation.answer(part.of).values), one.text
+                assert len(evaluation.evaluate(part).values) < len(evaluation.evaluate(part.of).values), one.text
 
 
 def test_of_five_filters_that_are_counted_one_leaves_nobody() -> None:
     options = GenerationOptions(people=500, seed=3, depth=4, per_template=5)
     evaluation = ExpressionEvaluator(make_universe(options))
-    counts = [evaluation.answer(one).values[0] for kind, one, _ in drawn(options) if kind == "count"]
+    counts = [evaluation.evaluate(one).values[0] for kind, one, _ in drawn(options) if kind == "count"]
     filters = [each for each in build_templates(options) if each.kind == "count" and each.text.count("<relation") == 2]
     assert counts.count(0) == len(filters) == 3
     assert len(counts) == 35
@@ -175,8 +175,8 @@ def test_what_cannot_be_asked_is_told_and_ends(people: int) -> None:
         name = (template.kind, template.text)
         if made[name] < options.per_template:
             told = short.pop(name)
-            assert (told.asked, told.made) == (options.per_template, made[name])
-            assert all(count > 0 for count in told.why.values())
+            assert (told.requested, told.made) == (options.per_template, made[name])
+            assert all(count > 0 for count in told.failures_by_reason.values())
             assert f"{told.made} of 2 questions" in str(told)
             assert told.template in str(told)
     assert short == {}
@@ -194,9 +194,9 @@ def test_too_many_answers_are_no_question() -> None:
     alike = {fact: np.full(len(universe), int(getattr(universe, fact)[0]), np.int32) for fact in ATTRIBUTES}
     told = assign_sources(universe, parse_split("everywhere"), 1)
     stream = sample_questions(replace(universe, **alike), told, options)
-    assert "Who is the person whose <attribute> is <value>?" not in [template.text for template, _, _ in stream.drawn()]
+    assert "Who is the person whose <attribute> is <value>?" not in [template.text for template, _, _ in stream.draw()]
     (short,) = [each for each in stream.shortfalls if each.kind == "who"]
-    assert short.why == {"led to too many people": MAX_ATTEMPTS}
+    assert short.failures_by_reason == {"led to too many people": MAX_ATTEMPTS}
 
 
 def test_the_same_options_ask_the_same_in_every_process() -> None:

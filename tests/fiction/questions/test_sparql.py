@@ -44,12 +44,12 @@ def found(store: ox.Store, query: str) -> list[str]:
 
 
 def derived(expression: ask.Expression, told: Universe, things: ThingCatalog) -> list[str]:
-    answer = ExpressionEvaluator(told).answer(expression)
-    return [things.entity(answer.kind, value) or things.answer(answer.kind, value) for value in answer.values]
+    answer = ExpressionEvaluator(told).evaluate(expression)
+    return [things.entity_id(answer.kind, value) or things.answer_text(answer.kind, value) for value in answer.values]
 
 
 STORE = graph_of(UNIVERSE)
-TOLD = UNIVERSE.told_by(assign_sources(UNIVERSE, parse_split("text=30,graph=50,web=20"), 3), GRAPH)
+TOLD = UNIVERSE.restrict_to_sources(assign_sources(UNIVERSE, parse_split("text=30,graph=50,web=20"), 3), GRAPH)
 PARTLY = graph_of(TOLD)
 GROWING = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask.Place)
 
@@ -90,7 +90,7 @@ def test_every_question_of_a_world_has_its_answers_on_the_graph(options: Generat
     universe = make_universe(options)
     told = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
     everything, things = graph_of(universe), ThingCatalog(universe, ItemCatalog(universe), NameFormatter(universe))
-    told_by_graph = universe.told_by(told, GRAPH)
+    told_by_graph = universe.restrict_to_sources(told, GRAPH)
     graph = graph_of(told_by_graph)
     kinds = set()
     for question in sample_questions(universe, told, options):
@@ -124,7 +124,7 @@ def test_many_ways_to_the_same_people_do_not_multiply() -> None:
     chain: ask.People = ask.Named(0)
     for _ in range(9):
         chain = ask.Related("friend", chain)
-    assert len(ExpressionEvaluator(universe).answer(chain).values) < MAX_SET_SIZE
+    assert len(ExpressionEvaluator(universe).evaluate(chain).values) < MAX_SET_SIZE
     # There are some thousand million ways of nine friends; a query that walked each would not come back.
     everybody = found(graph_of(universe), build_sparql(chain, universe))
-    assert len(everybody) == len(set(everybody)) == len(ExpressionEvaluator(universe).answer(chain).values)
+    assert len(everybody) == len(set(everybody)) == len(ExpressionEvaluator(universe).evaluate(chain).values)

@@ -30,7 +30,7 @@ BY_SUBJECT = ("Who of ", "Who works as ", "Whose hobby ", "Who was born ", "Who 
 
 def told(expression: Any) -> list[dict[str, Any]]:
     reasoning = ReasoningBuilder(THINGS)
-    found: list[dict[str, Any]] = build_subquestions(reasoning, reasoning.root(expression))
+    found: list[dict[str, Any]] = build_subquestions(reasoning, reasoning.build_tree(expression))
     return found
 
 
@@ -76,8 +76,8 @@ def test_the_last_answer_is_the_questions_and_a_reference_points_back(expression
         assert all(int(number) < place for number in REFERENCE.findall(one["question"]))
         # Whoever could be looked up needs a source; what follows from other answers names some.
         assert one["retrieval"] or REFERENCE.search(one["question"])
-    answer = ExpressionEvaluator(UNIVERSE).answer(expression)
-    gold = [THINGS.answer(answer.kind, value) for value in answer.values]
+    answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
+    gold = [THINGS.answer_text(answer.kind, value) for value in answer.values]
     if asked:
         assert [each["text"] for each in asked[-1]["answers"]] == gold[: len(asked[-1]["answers"])]
         assert asked[-1]["count"] == len(gold)

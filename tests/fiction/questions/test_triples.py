@@ -30,7 +30,7 @@ BASE = {
 
 def told(expression: ask.Expression) -> dict[str, Any]:
     reasoning = ReasoningBuilder(THINGS)
-    return build_triples(expression, reasoning, reasoning.root(expression))
+    return build_triples(expression, reasoning, reasoning.build_tree(expression))
 
 
 def everything() -> Known:
@@ -127,8 +127,8 @@ def is_simple(expression: ask.Expression) -> bool:
 @settings(max_examples=150)
 @given(EXPRESSIONS.filter(is_simple))
 def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression: Any) -> None:
-    answer = ExpressionEvaluator(UNIVERSE).answer(expression)
-    gold = sorted(THINGS.answer(answer.kind, value) for value in answer.values)
+    answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
+    gold = sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
     found = told(expression)
     assert answered(expression, found["decomposition"], EVERYTHING) == gold
 
@@ -136,8 +136,8 @@ def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression
 @settings(max_examples=150)
 @given(EXPRESSIONS.filter(is_simple))
 def test_the_completed_triples_alone_suffice_for_the_answers(expression: Any) -> None:
-    answer = ExpressionEvaluator(UNIVERSE).answer(expression)
-    gold = sorted(THINGS.answer(answer.kind, value) for value in answer.values)
+    answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
+    gold = sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
     found = told(expression)
     if not found.get("left_off"):
         assert answered(expression, found["decomposition"], completed(found["completed"])) == gold
@@ -156,8 +156,8 @@ def test_every_completed_triple_is_a_fact_with_its_ids_and_stands_once(expressio
             elif row[f"{place}_id"] is None:
                 assert date.fromisoformat(row[place])
             else:
-                kind, number = THINGS.items.place(row[f"{place}_id"])
-                assert THINGS.answer(kind, number) == row[place]
+                kind, number = THINGS.items.locate(row[f"{place}_id"])
+                assert THINGS.answer_text(kind, number) == row[place]
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 
 

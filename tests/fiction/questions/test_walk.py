@@ -19,23 +19,27 @@ def walk(number: int, template: int = 1) -> RandomWalk:
 
 
 def test_who_a_walk_reaches_is_an_answer() -> None:
-    reached = [found for number in range(60) if (found := walk(number).chain(walk(number).named(), 1 + number % 5))]
+    reached = [
+        found
+        for number in range(60)
+        if (found := walk(number).extend_chain(walk(number).start_at_person(), 1 + number % 5))
+    ]
     assert len(reached) > 50
     for people, person in reached:
-        assert person in EVALUATION.answer(people).values
+        assert person in EVALUATION.evaluate(people).values
 
 
 def test_a_start_at_a_value_holds_who_has_it() -> None:
     for number in range(40):
-        found = walk(number).having()
+        found = walk(number).start_at_value()
         assert found is not None
-        assert found[1] in EVALUATION.answer(found[0]).values
+        assert found[1] in EVALUATION.evaluate(found[0]).values
 
 
 def test_whoever_goes_on_does_not_simply_turn_back() -> None:
     back = Counter()
     for number in range(150):
-        found = walk(number).chain(walk(number).named(), 2)
+        found = walk(number).extend_chain(walk(number).start_at_person(), 2)
         if found is not None and isinstance(found[0], ask.Related) and isinstance(found[0].of, ask.Related):
             first, second = (RELATIONS[name] for name in (found[0].of.relation, found[0].relation))
             back[first.steps == ("parent",) and second.steps == ("child",)] += 1
@@ -44,9 +48,9 @@ def test_whoever_goes_on_does_not_simply_turn_back() -> None:
 
 
 def test_each_relation_that_somebody_has_is_as_likely_as_another() -> None:
-    person = int(np.argmax(UNIVERSE.children.sizes()))
-    known = {name for name in RELATIONS if EVALUATION.answer(ask.Related(name, ask.Named(person))).values}
-    taken = [walk(number).step(person) for number in range(2000)]
+    person = int(np.argmax(UNIVERSE.children.list_sizes()))
+    known = {name for name in RELATIONS if EVALUATION.evaluate(ask.Related(name, ask.Named(person))).values}
+    taken = [walk(number).random_step(person) for number in range(2000)]
     counts = Counter(found[0] for found in taken if found)
     assert set(counts) == known
     expected = 2000 / len(known)
@@ -56,20 +60,20 @@ def test_each_relation_that_somebody_has_is_as_likely_as_another() -> None:
 
 def test_nobody_has_the_relation_that_leads_to_none() -> None:
     for number in range(40):
-        name = walk(number).none(number)
+        name = walk(number).find_missing_relation(number)
         assert name is not None
-        assert EVALUATION.answer(ask.Related(name, ask.Named(number))).values == ()
+        assert EVALUATION.evaluate(ask.Related(name, ask.Named(number))).values == ()
 
 
 def test_a_group_has_at_least_two() -> None:
-    groups = [group for number in range(60) if (group := walk(number).group(number % 2))]
+    groups = [group for number in range(60) if (group := walk(number).draw_group(number % 2))]
     assert len(groups) > 40
-    assert all(len(EVALUATION.answer(group).values) > 1 for group in groups)
+    assert all(len(EVALUATION.evaluate(group).values) > 1 for group in groups)
 
 
 @pytest.mark.parametrize(("template", "number"), [(1, 1), (2, 0)])
 def test_another_question_or_template_walks_elsewhere(template: int, number: int) -> None:
     own, other, again = (RandomWalk(UNIVERSE, 5, *which) for which in ((1, 0), (template, number), (1, 0)))
-    met = [own.person() for _ in range(8)]
-    assert met != [other.person() for _ in range(8)]
-    assert met == [again.person() for _ in range(8)]
+    met = [own.random_person() for _ in range(8)]
+    assert met != [other.random_person() for _ in range(8)]
+    assert met == [again.random_person() for _ in range(8)]

@@ -106,7 +106,7 @@ def test_jobs_and_hobbies_are_drawn_evenly_and_apart():
 
 def test_a_universe_is_like_the_published_ones():
     universe = make_universe(LARGE)
-    parents = universe.children.sizes()
+    parents = universe.children.list_sizes()
     parents = parents[parents > 0]
     shares = [float(np.mean(parents == count)) for count in range(1, 6)]
     # PhantomWiki's own: 53, 24, 13, 6, 5 per cent; 36 of a hundred without parents, 69 married.

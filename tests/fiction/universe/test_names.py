@@ -97,14 +97,14 @@ def test_namesakes_are_exactly_as_many_and_of_two_families(share, size):
     first = found.first[second]
     assert len(second) == round(share * 1_000) // 2
     assert len({*first.tolist(), *second.tolist()}) == 2 * len(second)
-    assert np.all(people.tree[first] != people.tree[second])
+    assert np.all(people.tree_numbers[first] != people.tree_numbers[second])
     assert np.array_equal(people.female[first], people.female[second])
     assert np.array_equal(found.line[first], found.line[second])
     before = find_paternal_lines(people)
     for line in np.unique(found.line):
         # At most two lines are now one, and each of them is of a family of its own.
         of = found.line == line
-        assert len(set(before[of].tolist())) == len(set(people.tree[of].tolist())) <= 2
+        assert len(set(before[of].tolist())) == len(set(people.tree_numbers[of].tolist())) <= 2
 
 
 def test_too_many_namesakes_are_refused_with_the_number_there_can_be():

@@ -137,4 +137,4 @@ def test_distinct_values_are_ascending():
     ],
 )
 def test_relations_are_worded_for_one_and_for_several(name, words, many):
-    assert (get_relation(name).words, get_relation(name).many) == (words, many)
+    assert (get_relation(name).singular, get_relation(name).plural) == (words, many)

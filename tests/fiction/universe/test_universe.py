@@ -65,7 +65,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, kind, damage):
 @pytest.mark.parametrize("sources", [TEXT, GRAPH, WEB, TEXT | GRAPH, TEXT | WEB, GRAPH | WEB])
 def test_sources_tell_exactly_what_their_masks_say(sources):
     masks = told()
-    seen = MADE.told_by(masks, sources)
+    seen = MADE.restrict_to_sources(masks, sources)
     for fact in FACTS:
         for row, (value, mask) in enumerate(zip(getattr(MADE, fact).tolist(), masks.masks[fact].tolist(), strict=True)):
             expected = value if value == NONE or mask & sources else WITHHELD
@@ -79,10 +79,10 @@ def test_sources_tell_exactly_what_their_masks_say(sources):
 
 
 def test_all_sources_together_tell_everything_that_any_tells():
-    assert MADE.told_by(told(), ALL_SOURCES) is MADE
+    assert MADE.restrict_to_sources(told(), ALL_SOURCES) is MADE
 
 
-@pytest.mark.parametrize("universe", [MADE, MADE.told_by(told(), TEXT)], ids=["whole", "in part"])
+@pytest.mark.parametrize("universe", [MADE, MADE.restrict_to_sources(told(), TEXT)], ids=["whole", "in part"])
 def test_children_friends_and_people_of_a_value_are_those_that_one_finds_by_looking(universe):
     pairs = universe.friends.pairs.tolist()
     for row in range(len(universe)):
@@ -99,19 +99,19 @@ def test_children_friends_and_people_of_a_value_are_those_that_one_finds_by_look
 @given(st.integers(0, 9), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99))), st.lists(st.integers(0, 9)))
 def test_lists_are_dictionaries_of_sorted_values(more, entries, asked):
     n = 10 + more
-    found = CompressedLists.grouped(
+    found = CompressedLists.from_pairs(
         n, np.array([key for key, _ in entries], np.int32), np.array([value for _, value in entries], np.int32)
     )
     expected = [sorted(value for key, value in entries if key == of) for of in range(n)]
-    assert [found.of_one(key).tolist() for key in range(n)] == expected
-    assert found.sizes().tolist() == [len(values) for values in expected]
-    assert found.of(np.array(asked, np.int32)).tolist() == [value for key in asked for value in expected[key]]
-    assert found.of_one(-1).tolist() == found.of_one(n).tolist() == []
+    assert [found.get_one(key).tolist() for key in range(n)] == expected
+    assert found.list_sizes().tolist() == [len(values) for values in expected]
+    assert found.get_many(np.array(asked, np.int32)).tolist() == [value for key in asked for value in expected[key]]
+    assert found.get_one(-1).tolist() == found.get_one(n).tolist() == []
 
 
 def test_a_universe_of_one_person_has_nobody_related(tmp_path: Path):
     alone = make_universe(GenerationOptions(people=1, seed=1))
-    assert alone.children.of_one(0).tolist() == alone.friends_of.of_one(0).tolist() == []
+    assert alone.children.get_one(0).tolist() == alone.friends_of.get_one(0).tolist() == []
     alone.save(tmp_path / "alone.npz")
     assert digest(Universe.load(tmp_path / "alone.npz")) == digest(alone)
     assert digest(replace(alone, today=1)) != digest(alone)

@@ -67,7 +67,7 @@ def test_a_generated_world_is_what_its_universe_says(tmp_path: Path, split: str)
     assert read_options(about) == options
     said: list[str] = []
     found = verify_world(tmp_path, "kin", said.append)
-    assert found.first == []
+    assert found.first_differences == []
     checked = {check.name: check.checked for check in found.checks}
     assert (checked["answers"], checked["people"]) == (about["questions"], 60)
     assert checked["triples"] == about["triples"]
@@ -147,7 +147,7 @@ def test_a_query_that_gives_something_else_is_noticed(kin: Path):
 
     change_rows(kin / QUESTIONS_FILE, change)
     universe, told = facts(kin)
-    check = check_queries(kin, read_question_rows(kin), universe.told_by(told, GRAPH))
+    check = check_queries(kin, read_question_rows(kin), universe.restrict_to_sources(told, GRAPH))
     assert (check.different, check.undecided) == (5, 0)
 
 
@@ -203,7 +203,7 @@ def test_a_changed_page_or_mark_is_noticed(kin: Path):
 
 def test_a_changed_triple_is_noticed(kin: Path):
     universe, told = facts(kin)
-    by_graph = universe.told_by(told, GRAPH)
+    by_graph = universe.restrict_to_sources(told, GRAPH)
 
     def change(store: ox.Store) -> None:
         store.remove(next(store.quads_for_pattern(None, ox.NamedNode("http://www.wikidata.org/prop/direct/P21"), None)))
@@ -225,7 +225,7 @@ def test_a_changed_universe_is_noticed(kin: Path):
     other = replace(universe, hobby=np.roll(universe.hobby, 1))
     assert check_constraints(other, OPTIONS).different == 0
     assert check_articles(kin, other, told, OPTIONS).different
-    assert check_graph(kin, other.told_by(told, GRAPH)).different
+    assert check_graph(kin, other.restrict_to_sources(told, GRAPH)).different
 
 
 def test_a_changed_split_is_noticed(kin: Path):

@@ -25,19 +25,19 @@ def test_the_state_is_what_counting_equal_pairs_says(answers: dict[str, str | No
         assert found.state == "all agree"
     elif alike:
         assert found.state == "two agree"
-        assert [tuple(found.agreeing)] == [tuple(name for name in answers if name in alike[0])]
+        assert [tuple(found.agreeing_sources)] == [tuple(name for name in answers if name in alike[0])]
     elif len(there) > 1:
         assert found.state == "conflict"
     else:
         assert found.state == ("one only" if there else "none")
     assert bool(found.hedge) == (found.state in ("conflict", "one only"))
-    assert found.words.endswith(".")
+    assert found.summary.endswith(".")
 
 
 def test_the_words_name_who_agrees_and_the_hedge_says_how_sure_the_answer_is() -> None:
     def words(text: str | None, graph: str | None, model: str | None) -> tuple[str, str]:
         found = measure_agreement({"text": text, "graph": graph, "model": model})
-        return found.words, found.hedge
+        return found.summary, found.hedge
 
     assert words("Ada", "Ada", "Ada") == ("All three sources agree.", "")
     assert words("Ada", "Ada", None) == ("The articles and the graph agree; the model's memory says nothing.", "")

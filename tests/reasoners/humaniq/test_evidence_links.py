@@ -14,7 +14,7 @@ def test_marks_of_steps_that_saw_something_stay_and_the_others_are_counted() -> 
         (1, "[step 1]"),
         (2, "[step 2]"),
     ]
-    assert (found.dropped, found.unlinked) == (2, 1)
+    assert (found.invalid_references, found.unlinked_sentences) == (2, 1)
 
 
 def test_other_brackets_are_left_alone() -> None:
@@ -27,7 +27,7 @@ def test_other_brackets_are_left_alone() -> None:
 )
 def test_a_mark_may_name_several_steps(mark: str) -> None:
     found = link_evidence(f"Ada sails {mark}.", {1, 2, 3})
-    assert (found.text, found.dropped, found.unlinked) == ("Ada sails [step 2] [step 3].", 0, 0)
+    assert (found.text, found.invalid_references, found.unlinked_sentences) == ("Ada sails [step 2] [step 3].", 0, 0)
 
 
 def test_a_range_without_an_end_is_no_work() -> None:
@@ -43,6 +43,6 @@ def test_every_mark_is_kept_or_counted(said: list[tuple[str, list[int]]], steps:
     found = link_evidence(text, steps)
     every = [number for _, numbers in said for number in numbers]
     assert [link["step"] for link in found.links] == [number for number in every if number in steps]
-    assert found.dropped == sum(number not in steps for number in every)
+    assert found.invalid_references == sum(number not in steps for number in every)
     assert all(found.text[link["start"] : link["end"]] == f"[step {link['step']}]" for link in found.links)
     assert found.text.count("[step") == len(found.links)

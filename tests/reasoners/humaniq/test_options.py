@@ -14,8 +14,8 @@ from reasoners.registry import REASONER_FACTORIES, UnknownReasoner, make_reasone
 def test_every_name_of_every_choice_makes_a_setup_that_is_told_and_read_back() -> None:
     for option, names in OPTION_CHOICES.items():
         for name in names:
-            setup = AgentOptions.read({option: name})
-            assert AgentOptions.read(json.loads(json.dumps(setup.to_json()))) == setup
+            setup = AgentOptions.from_mapping({option: name})
+            assert AgentOptions.from_mapping(json.loads(json.dumps(setup.to_json()))) == setup
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_every_name_of_every_choice_makes_a_setup_that_is_told_and_read_back() -
 )
 def test_a_setup_that_cannot_be_says_what_can(options: dict[str, object], why: str) -> None:
     with pytest.raises(AgentOptionsError, match=r"choose|there are|ask for|raise") as wrong:
-        AgentOptions.read(options)
+        AgentOptions.from_mapping(options)
     assert why in str(wrong.value)
 
 
 def test_selections_are_wishes_of_the_library() -> None:
-    wishes = {name: AgentOptions(selection=name, k=4, seed=7).wish() for name in SELECTION_DESCRIPTIONS}
+    wishes = {name: AgentOptions(selection=name, k=4, seed=7).selection_config() for name in SELECTION_DESCRIPTIONS}
     assert all(wish.mode in SELECTION_MODES for wish in wishes.values())
     assert {name: wish.k for name, wish in wishes.items()} == {
         "dpp": 4,
@@ -51,10 +51,10 @@ def test_selections_are_wishes_of_the_library() -> None:
 
 
 def test_the_sources_that_are_compared_are_those_that_are_asked() -> None:
-    assert AgentOptions().asked_sources == ("text", "graph", "model")
-    assert AgentOptions(sources="text").asked_sources == ("text", "model")
-    assert AgentOptions(own_answer=False).asked_sources == ("text", "graph")
-    assert AgentOptions(response="none").asked_sources == ("text", "graph")
+    assert AgentOptions().compared_sources == ("text", "graph", "model")
+    assert AgentOptions(sources="text").compared_sources == ("text", "model")
+    assert AgentOptions(own_answer=False).compared_sources == ("text", "graph")
+    assert AgentOptions(response="none").compared_sources == ("text", "graph")
 
 
 def test_reasoners_are_made_by_name_and_an_unknown_one_lists_them() -> None:

@@ -26,7 +26,7 @@ from tools.tool import ToolContext
 from worlds.source import World
 
 FORMS = [ReActFormat(), ChatFormat()]
-OFFERED = [tool for tool in BUILT_IN_TOOLS.values() if not tool.web]
+OFFERED = [tool for tool in BUILT_IN_TOOLS.values() if not tool.needs_web]
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 LONG = st.builds(lambda line, times: "\n".join([line] * times), WORDS, st.integers(1, 80))
 STEP = st.tuples(WORDS, st.just("wikisearch"), st.fixed_dictionaries({"query": WORDS}), LONG, st.none()) | st.tuples(
@@ -47,7 +47,7 @@ def size(form: PromptFormat, messages: list[Message]) -> int:
     parts = [[message.text] for message in messages]
     parts += [[call.name, to_json_text(call.arguments)] for message in messages for call in message.calls]
     taken = sum(4 + sum(-(-len(text.encode()) // 3) for text in each) for each in parts)
-    return taken + truncation.count_tool_tokens(form.offers(OFFERED))
+    return taken + truncation.count_tool_tokens(form.tool_declarations(OFFERED))
 
 
 @given(st.sampled_from(FORMS), RECORDS, STEPS, st.integers(1_600, 8_000))
@@ -58,9 +58,9 @@ def test_a_prompt_is_within_its_size_or_the_error_says_that_it_cannot_be(
     setup = AgentOptions(context_tokens=context_tokens, reply_tokens=500)
     steps = steps_of(taken)
     try:
-        messages = prompting(form, records, setup).messages(steps, OFFERED)
+        messages = prompting(form, records, setup).build_messages(steps, OFFERED)
     except PromptTooLong:
-        least = prompting(form, [], AgentOptions(observation_tokens=60)).messages(steps, OFFERED)
+        least = prompting(form, [], AgentOptions(observation_tokens=60)).build_messages(steps, OFFERED)
         assert size(form, least) > context_tokens - 500
         return
     assert size(form, messages) <= context_tokens - 500
@@ -95,7 +95,7 @@ def test_parts_give_way_in_the_order_that_the_rule_names(form: PromptFormat) -> 
     for room in range(16_000, 1_500, -20):
         setup = AgentOptions(context_tokens=room, reply_tokens=100)
         try:
-            told = shown(prompting(form, records, setup).messages(steps_of(own), OFFERED))
+            told = shown(prompting(form, records, setup).build_messages(steps_of(own), OFFERED))
         except PromptTooLong:
             break
         whole = told.count("Row 30 of what was seen")
@@ -123,7 +123,7 @@ def test_parts_give_way_in_the_order_that_the_rule_names(form: PromptFormat) -> 
 def test_the_newest_observation_is_the_last_to_give_way() -> None:
     own = [(f"Own {n}.", "wikisearch", {"query": f"own {n}"}, f"Own{n}\n{LINES}", None) for n in range(4)]
     setup = AgentOptions(context_tokens=2_100, reply_tokens=100)
-    told = shown(prompting(ChatFormat(), [], setup).messages(steps_of(own), OFFERED))
+    told = shown(prompting(ChatFormat(), [], setup).build_messages(steps_of(own), OFFERED))
     assert told.count("Row 30 of") == 1
     assert told.index("Row 30 of") > told.index("Own3")
 
@@ -136,14 +136,14 @@ def test_what_gave_way_stays_away_while_a_run_goes_on() -> None:
     before: set[str] = {"Ash", "Elm"}
     for number in range(1, 9):
         own = steps_of([("Own.", "wikisearch", {"query": str(n)}, f"Own{n}\n{LINES}", None) for n in range(number)])
-        told = shown(asked.messages(own, OFFERED))
+        told = shown(asked.build_messages(own, OFFERED))
         now = {name for name in ("Ash", "Elm") if f"What of {name}?" in told}
         assert now <= before
         before = now
         again = prompting(
             ChatFormat(), [long_one("Ash"), long_one("Elm")], AgentOptions(context_tokens=4_000, reply_tokens=100)
         )
-        assert shown(again.messages(own, OFFERED)) == told
+        assert shown(again.build_messages(own, OFFERED)) == told
     assert before == set()
 
 
@@ -159,7 +159,7 @@ def test_three_of_the_published_demonstrations_keep_within_the_context(
         for start in range(0, len(records) - 3, 5):
             written = prompting(form, records[start : start + 3], setup, meaning)
             for count in range(0, len(own) + 1, 3):
-                messages = written.messages(own[:count], OFFERED)
+                messages = written.build_messages(own[:count], OFFERED)
                 assert size(form, messages) <= context_tokens - setup.reply_tokens
                 if context_tokens >= 16_384:
                     assert all(record.question.text in shown(messages) for record in records[start : start + 3])

@@ -35,7 +35,7 @@ VALUES = {
 MATERIAL = PromptParts(
     PromptExample(QUESTION, tuple(steps_of(SO_FAR))),
     tuple(build_example(record, None) for record in (BURIED, PILOT)),
-    [tool for tool in BUILT_IN_TOOLS.values() if not tool.web],
+    [tool for tool in BUILT_IN_TOOLS.values() if not tool.needs_web],
     "both",
 )
 

@@ -38,13 +38,13 @@ def read(text: str, stopped: str = "stop") -> ParsedReply:
 )
 def test_an_action_is_read_however_it_is_marked(text: str) -> None:
     found = read(text)
-    assert found.refused is None
+    assert found.rejection is None
     assert (found.thought, found.calls[0].tool, found.calls[0].arguments) == (
         "I look.",
         "wikisearch",
         {"query": "Ada Reed"},
     )
-    assert found.ending is None
+    assert found.final_answer is None
 
 
 def test_a_query_over_several_lines_is_one_input() -> None:
@@ -54,7 +54,7 @@ def test_a_query_over_several_lines_is_one_input() -> None:
 
 def test_an_answer_comes_with_its_last_thought() -> None:
     found = read(" Now I know.\nFinal Answer: Cora\nText says: Cora\nGraph says: none")
-    assert (found.thought, found.ending) == ("Now I know.", "Cora\nText says: Cora\nGraph says: none")
+    assert (found.thought, found.final_answer) == ("Now I know.", "Cora\nText says: Cora\nGraph says: none")
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_an_answer_comes_with_its_last_thought() -> None:
 )
 def test_what_is_made_up_round_an_answer_is_left_away(text: str) -> None:
     found = read(text)
-    assert (found.thought, (found.ending or "").strip(), found.calls) == ("Now I know.", "Cora", ())
+    assert (found.thought, (found.final_answer or "").strip(), found.calls) == ("Now I know.", "Cora", ())
 
 
 def test_a_tool_that_there_is_none_of_is_told_how_an_answer_is_given() -> None:
-    assert "write it behind `Final Answer:`" in str(read("Thought: So.\nAction: Finish[Cora]").refused)
+    assert "write it behind `Final Answer:`" in str(read("Thought: So.\nAction: Finish[Cora]").rejection)
 
 
 @pytest.mark.parametrize(
     "text", ["", "<think>Final Answer: Eve", "I think that", "Observation: made up", "Action:", "Action Input: Ada"]
 )
 def test_neither_action_nor_answer_is_refused(text: str) -> None:
-    assert read(text).refused
+    assert read(text).rejection
 
 
 def test_a_reply_that_was_cut_off_is_refused_even_with_an_action() -> None:
-    assert "too long" in str(read("Action: wikisearch\nAction Input: Ada Re", "length").refused)
+    assert "too long" in str(read("Action: wikisearch\nAction Input: Ada Re", "length").rejection)
 
 
 @given(
@@ -95,7 +95,7 @@ def test_a_reply_that_was_cut_off_is_refused_even_with_an_action() -> None:
 )
 def test_every_text_is_a_call_an_answer_or_refused(text: str) -> None:
     found = read(text)
-    assert [bool(found.calls), found.ending is not None, found.refused is not None].count(True) == 1
+    assert [bool(found.calls), found.final_answer is not None, found.rejection is not None].count(True) == 1
 
 
 def test_marks_in_what_a_page_says_cannot_pass_for_the_prompts_own() -> None:

@@ -28,20 +28,20 @@ def expanded(word: str) -> tuple[list[str], bool | None]:
 
 @pytest.mark.parametrize("relation", RELATIONS.values(), ids=lambda relation: relation.name)
 def test_the_ways_are_those_of_the_45_relations(relation: KinshipRelation) -> None:
-    assert expanded(relation.words) == (list(relation.steps), relation.women)
-    assert kin.is_personal(relation.words)
-    assert kin.is_compound(relation.words) == (len(relation.steps) > 1)
+    assert expanded(relation.singular) == (list(relation.steps), relation.women)
+    assert kin.is_personal(relation.singular)
+    assert kin.is_compound(relation.singular) == (len(relation.steps) > 1)
 
 
 @pytest.mark.parametrize("relation", RELATIONS.values(), ids=lambda relation: relation.name)
 def test_a_length_counts_the_steps_and_none_is_given_where_a_word_means_two_ways_as_long(
     relation: KinshipRelation,
 ) -> None:
-    several = re.search(r"(brother|sister|son|daughter)-in-law|once removed|second (uncle|aunt)", relation.words)
+    several = re.search(r"(brother|sister|son|daughter)-in-law|once removed|second (uncle|aunt)", relation.singular)
     if several:
-        assert kin.path_lengths(relation.words) == []
+        assert kin.path_lengths(relation.singular) == []
     else:
-        assert kin.path_lengths(relation.words)[0] == len(relation.steps)
+        assert kin.path_lengths(relation.singular)[0] == len(relation.steps)
 
 
 def test_who_is_told_from_the_other_side_is_who_is_related(namesakes: Namesakes) -> None:

@@ -32,7 +32,7 @@ def test_a_day_that_is_read_is_the_day(namesakes: Namesakes, fact: str, relation
     for row, sentence in namesakes.said():
         found = openly.extract_day(sentence, namesakes.universe.titles[row], phrases)
         if found:
-            assert found == [NameFormatter(namesakes.universe).answer("day", int(values[row]))]
+            assert found == [NameFormatter(namesakes.universe).answer_text("day", int(values[row]))]
             days += 1
     assert days > 20
 

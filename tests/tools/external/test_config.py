@@ -25,7 +25,7 @@ def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> Non
     file = tmp_path / "tools.toml"
     file.write_text(GOOD)
     found = load_external_tools_config(file)
-    assert not found.refused
+    assert not found.errors
     assert found.functions["count"].limits.seconds == 2
     assert found.servers["weather"].environment == ("WEATHER_KEY",)
     assert (found.servers["library"].transport, found.servers["library"].prefix) == ("sse", "")
@@ -62,20 +62,20 @@ def test_an_entry_that_is_wrong_is_refused_by_itself(tmp_path: Path, entry: str,
     file.write_text(f'{entry}\n[servers.good]\nurl = "http://127.0.0.1:9/mcp"\n')
     found = load_external_tools_config(file)
     assert list(found.servers) == ["good"]
-    assert why in found.refused[name]
-    assert str(file) in found.refused[name]
+    assert why in found.errors[name]
+    assert str(file) in found.errors[name]
 
 
 def test_a_mark_of_the_encoding_is_no_part_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "tools.toml"
     file.write_text(GOOD, encoding="utf-8-sig")
-    assert not load_external_tools_config(file).refused
+    assert not load_external_tools_config(file).errors
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "tools.toml"
-    assert "cannot be read" in load_external_tools_config(file).refused[""]
+    assert "cannot be read" in load_external_tools_config(file).errors[""]
     file.write_bytes(b"\xff\xfe")
-    assert "no valid TOML" in load_external_tools_config(file).refused[""]
+    assert "no valid TOML" in load_external_tools_config(file).errors[""]
     file.write_text("[functions\n")
-    assert "no valid TOML" in load_external_tools_config(file).refused[""]
+    assert "no valid TOML" in load_external_tools_config(file).errors[""]

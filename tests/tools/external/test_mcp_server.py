@@ -38,13 +38,13 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[ToolRegistry]:
 
 
 def observed(registry: ToolRegistry, tool: str, nowhere: ToolContext, **arguments: Any) -> Observation:
-    outcome = registry.tool(f"weather_{tool}").call(nowhere, arguments)
+    outcome = registry.get_tool(f"weather_{tool}").call(nowhere, arguments)
     assert outcome.observation is not None, outcome.error
     return outcome.observation
 
 
 def failed(registry: ToolRegistry, tool: str, nowhere: ToolContext, **arguments: Any) -> str:
-    outcome = registry.tool(f"weather_{tool}").call(nowhere, arguments)
+    outcome = registry.get_tool(f"weather_{tool}").call(nowhere, arguments)
     assert outcome.observation is None
     assert outcome.error is not None
     assert "\n" not in outcome.error
@@ -70,9 +70,9 @@ def gone(process: int) -> bool:
 def test_every_tool_of_a_server_is_one_of_ours_with_typed_arguments(
     anywhere: ToolRegistry, nowhere: ToolContext
 ) -> None:
-    assert [name for name in anywhere.all() if name not in BUILT_IN_TOOLS] == [f"weather_{name}" for name in ALL]
-    forecast = anywhere.tool("weather_forecast")
-    assert (forecast.title, forecast.place) == ("Forecast", "the server weather")
+    assert [name for name in anywhere.all_tools() if name not in BUILT_IN_TOOLS] == [f"weather_{name}" for name in ALL]
+    forecast = anywhere.get_tool("weather_forecast")
+    assert (forecast.title, forecast.origin) == ("Forecast", "the server weather")
     assert forecast.description.startswith("Tell the weather of a city")
     kinds = {p.name: (p.kind, p.required, p.default, p.choices) for p in forecast.parameters}
     assert kinds == {
@@ -172,7 +172,7 @@ def test_a_server_elsewhere_that_is_started_anew_costs_no_call_and_one_that_is_g
         port = url.split(":")[2].split("/")[0]
         process = subprocess.Popen([sys.executable, str(WEATHER), "http", port])
         deadline = time.monotonic() + PATIENCE
-        while (outcome := known.tool("weather_say").call(nowhere, {"text": "three"})).observation is None:
+        while (outcome := known.get_tool("weather_say").call(nowhere, {"text": "three"})).observation is None:
             assert time.monotonic() < deadline, outcome.error
         assert outcome.observation.text == "three"
     finally:
@@ -187,7 +187,7 @@ def test_a_call_that_hangs_ends_at_its_limit_and_the_server_that_is_stuck_is_rep
         if known.find("weather_process") is not None:
             break
         # A busy machine may take longer than that to start it.
-        known.try_again()
+        known.reload_failed()
     before = int(observed(known, "process", nowhere).text)
     assert "gave no answer within its limit of 4 s" in failed(known, "wait", nowhere, seconds=600)
     assert gone(before)
@@ -209,13 +209,13 @@ def test_a_call_that_hangs_ends_at_its_limit_and_the_server_that_is_stuck_is_rep
 )
 def test_a_server_that_does_not_start_takes_nothing_else_with_it(declared: dict[str, Any], why: str) -> None:
     known = registry_of(broken=McpServerConfig.model_validate(declared))
-    (state,) = [state for state in known.states() if state.kind == "server"]
+    (state,) = [state for state in known.provider_statuses() if state.kind == "server"]
     assert state.problem is not None
     assert why in state.problem
     told = known.problem("broken_say")
     assert told is not None
     assert "The server broken, which broken_say comes from, is not available" in told
-    assert [tool.name for tool in known.offered(None, ["read", "broken_say"])] == ["read"]
+    assert [tool.name for tool in known.available_tools(None, ["read", "broken_say"])] == ["read"]
     known.close()
 
 
@@ -225,9 +225,9 @@ def test_a_key_in_an_address_is_not_told(transport: str) -> None:
         server.will(status(401))
         url = f"{server.url.replace('http://', f'http://me:{SECRET}@')}/mcp?key={SECRET}&n=1"
         known = registry_of(keyed=McpServerConfig.model_validate({"url": url, "transport": transport}))
-        (state,) = [state for state in known.states() if state.kind == "server"]
+        (state,) = [state for state in known.provider_statuses() if state.kind == "server"]
         assert SECRET in server.asked[0].path
-    assert state.place == f"{server.url}/mcp"
+    assert state.origin == f"{server.url}/mcp"
     assert "401" in str(state.problem)
     assert SECRET not in f"{state.problem}{known.problem('keyed_say')}"
     known.close()
@@ -236,11 +236,11 @@ def test_a_key_in_an_address_is_not_told(transport: str) -> None:
 def test_of_two_servers_with_a_tool_of_one_name_the_first_has_it_everywhere() -> None:
     one, other = (weather_by_command(seconds=PATIENCE, prefix="") for _ in range(2))
     known = registry_of(one=one, other=other)
-    first, second = (state for state in known.states() if state.kind == "server")
+    first, second = (state for state in known.provider_statuses() if state.kind == "server")
     assert [tool.name for tool in first.tools] == ALL
     assert second.tools == ()
     assert "The server one has a tool say as well; give the server other another prefix." in str(second.problem)
-    assert known.all()["say"] is known.tool("say") is first.tools[ALL.index("say")]
+    assert known.all_tools()["say"] is known.get_tool("say") is first.tools[ALL.index("say")]
     known.close()
 
 
@@ -295,13 +295,13 @@ server.run("stdio")
 def test_tools_with_names_and_schemas_that_cannot_be_used_are_refused_each_by_itself(nowhere: ToolContext) -> None:
     declared = {"command": sys.executable, "args": ["-c", STRANGE], "seconds": PATIENCE, "prefix": ""}
     known = registry_of(strange=McpServerConfig.model_validate(declared))
-    (state,) = [state for state in known.states() if state.kind == "server"]
+    (state,) = [state for state in known.provider_statuses() if state.kind == "server"]
     assert [tool.name for tool in state.tools] == ["dotted_name__", "strange_read"]
-    assert known.tool("read").place is None
-    assert known.tool("dotted_name__").call(nowhere, {}).observation is not None
+    assert known.get_tool("read").origin is None
+    assert known.get_tool("dotted_name__").call(nowhere, {}).observation is not None
     assert state.problem is not None
     assert "has a name of 80 characters" in state.problem
     assert "The tool bad_schema of the server strange has no valid schema" in state.problem
     assert "far_schema" in state.problem
-    assert "Its maker does not say what it does." in known.tool("strange_read").description
+    assert "Its maker does not say what it does." in known.get_tool("strange_read").description
     known.close()

@@ -31,7 +31,7 @@ def load(tmp_path: Path) -> Load:
         module = f"foreign_module_{next(_numbers)}"
         (tmp_path / f"{module}.py").write_text(HEAD + textwrap.dedent(code))
         declared = FunctionConfig.model_validate({"place": f"{module}:{place}", **limits})
-        return ToolRegistry(ExternalToolsConfig(functions={"found": declared}, folder=tmp_path)).tool("found")
+        return ToolRegistry(ExternalToolsConfig(functions={"found": declared}, folder=tmp_path)).get_tool("found")
 
     return load
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_loaded_says_why(load: Load, code: str, place: str, why: 
 
 def test_a_name_of_ours_is_refused(tmp_path: Path) -> None:
     known = ToolRegistry(ExternalToolsConfig(functions={"read": FunctionConfig(place="json:dumps")}))
-    assert known.tool("read").place is None
-    (refused,) = [state for state in known.states() if state.kind == "file"]
+    assert known.get_tool("read").origin is None
+    (refused,) = [state for state in known.provider_statuses() if state.kind == "file"]
     assert refused.problem is not None
     assert "has the name of one of Showhow's own tools" in refused.problem

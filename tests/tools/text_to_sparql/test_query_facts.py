@@ -38,7 +38,7 @@ def test_only_the_likeliest_relations_are_told_and_how_many_are_left():
     assert entity["incoming"] == []
     assert entity["left"] == 300 - MAX_RELATIONS
     assert (entity["label"], entity["description"]) == ("Ada Reed", "ferry --> pilot")
-    assert facts.others == ()
+    assert facts.other_relations == ()
 
 
 def test_an_entity_of_which_nothing_is_said_is_told_with_its_label():
@@ -48,6 +48,6 @@ def test_an_entity_of_which_nothing_is_said_is_told_with_its_label():
 
 
 def test_without_entities_a_small_vocabulary_is_told_and_a_large_one_is_not():
-    assert len(select_schema_context(Graph(), "which?", [], by_number).others) == MAX_RELATIONS  # type: ignore[arg-type]
+    assert len(select_schema_context(Graph(), "which?", [], by_number).other_relations) == MAX_RELATIONS  # type: ignore[arg-type]
     large = tuple(Relation(f"P{n}", f"relation {n}") for n in range(1, MAX_FULL_VOCABULARY + 2))
-    assert select_schema_context(Graph(large), "which?", [], must_not_encode).others == ()  # type: ignore[arg-type]
+    assert select_schema_context(Graph(large), "which?", [], must_not_encode).other_relations == ()  # type: ignore[arg-type]

@@ -226,7 +226,7 @@ def test_more_rows_than_the_limit_are_cut_and_told(crowd):
 
 
 def test_an_answer_of_more_bytes_than_the_limit_is_cut_and_told(crowd_folder):
-    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(reply=10_000), workers=1)
+    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(reply_bytes=10_000), workers=1)
     table = graph.query("SELECT ?x { ?x <http://crowd.example/says> ?y } LIMIT 900")
     assert 10 < len(table.rows) < 200
     assert table.truncated
@@ -243,7 +243,7 @@ def test_a_query_that_runs_away_is_stopped_at_its_limit_and_the_next_works(crowd
 
 
 def test_a_query_that_eats_memory_is_stopped_and_the_next_works(crowd_folder):
-    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(seconds=20, memory=1 << 30), workers=1)
+    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=20, memory_bytes=1 << 30), workers=1)
     with pytest.raises(SourceTimeout, match="1,024 MB of memory"):
         graph.query("SELECT * { ?a ?b ?c . ?d ?e ?f } ORDER BY ?c ?f")
     assert graph.query("ASK { ?a ?b ?c }").boolean is True
@@ -251,7 +251,7 @@ def test_a_query_that_eats_memory_is_stopped_and_the_next_works(crowd_folder):
 
 
 def test_eight_threads_at_once_each_get_their_own_answer(crowd_folder):
-    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(seconds=10), workers=2)
+    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=10), workers=2)
 
     def said(number: int) -> str:
         ((cell,),) = graph.query(f"SELECT ?o {{ <http://crowd.example/{number}> ?p ?o }}").rows
@@ -263,7 +263,7 @@ def test_eight_threads_at_once_each_get_their_own_answer(crowd_folder):
 
 
 def test_a_runaway_query_of_one_thread_takes_nothing_from_another(crowd_folder):
-    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(seconds=1), workers=2)
+    graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=1), workers=2)
     with ThreadPoolExecutor(2) as threads:
         stopped = threads.submit(graph.query, RUNAWAYS["a count over a cross product"])
         for number in range(20):

@@ -72,7 +72,7 @@ def counting_server():
 
 @pytest.fixture
 def worker(crowd_folder):
-    found = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(seconds=5))
+    found = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(timeout_seconds=5))
     yield found
     found.close()
 
@@ -138,20 +138,20 @@ def test_a_killed_process_is_told_once_and_then_replaced(worker):
 
 
 def test_a_process_that_dies_while_it_answers_is_an_error_and_then_replaced(crowd_folder):
-    worker = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(seconds=20))
-    worker.ask({"sparql": "ASK {}"})
+    worker = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(timeout_seconds=20))
+    worker.request({"sparql": "ASK {}"})
     killer = threading.Timer(0.3, os.kill, (worker.pid, signal.SIGKILL))
     killer.start()
     with pytest.raises(SourceUnavailable, match="ended by signal 9"):
-        worker.ask({"sparql": "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"})
+        worker.request({"sparql": "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"})
     killer.join()
-    assert worker.ask({"sparql": "ASK {}"}) == {"boolean": True}
+    assert worker.request({"sparql": "ASK {}"}) == {"boolean": True}
     worker.close()
 
 
 def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
-    worker = GraphWorker(Path(os.path.relpath(crowd_folder / GRAPH_FOLDER)), QueryLimits(seconds=5))
-    assert worker.ask({"sparql": "ASK { ?a ?b ?c }"}) == {"boolean": True}
+    worker = GraphWorker(Path(os.path.relpath(crowd_folder / GRAPH_FOLDER)), QueryLimits(timeout_seconds=5))
+    assert worker.request({"sparql": "ASK { ?a ?b ?c }"}) == {"boolean": True}
     worker.close()
 
 

@@ -27,7 +27,7 @@ KINDS = ["embedded", *SERVERS]
 
 def live_graph(endpoint: SparqlEndpoint, folder: Path, access: Access = CONTACT, seconds: float = 60) -> SparqlGraph:
     """The graph of an endpoint with its record in that folder."""
-    policy = RequestPolicy(frozenset({get_host(endpoint.url)}), per_minute=1_000_000, seconds=seconds)
+    policy = RequestPolicy(frozenset({get_host(endpoint.url)}), max_per_minute=1_000_000, timeout_seconds=seconds)
     return SparqlGraph(
         SparqlClient(RecordingHttpClient(policy, ResponseCache(folder / "answers.sqlite"), access), endpoint)
     )

@@ -37,8 +37,8 @@ def test_a_small_description_has_the_usual_values_for_the_rest():
     found = parse_live_config(SMALL)
     assert found.text is None
     assert found.graph == SparqlEndpoint("http://127.0.0.1:7878/query")
-    assert (found.limits.at_once, found.limits.keep) == (3, timedelta(days=7))
-    assert found.about["hosts"] == ["127.0.0.1:7878"]
+    assert (found.limits.max_concurrent, found.limits.cache_lifetime) == (3, timedelta(days=7))
+    assert found.metadata["hosts"] == ["127.0.0.1:7878"]
 
 
 def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_it():
@@ -52,12 +52,12 @@ def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_i
     limits = table["limits"]
     assert replace(found.limits, hosts=frozenset()) == RequestPolicy(
         frozenset(),
-        at_once=limits["at_once"],
-        per_minute=limits["per_minute"],
-        seconds=limits["seconds"],
-        attempts=limits["attempts"],
-        most_bytes=limits["bytes"],
-        keep=timedelta(days=limits["cache_days"]),
+        max_concurrent=limits["at_once"],
+        max_per_minute=limits["per_minute"],
+        timeout_seconds=limits["seconds"],
+        max_attempts=limits["attempts"],
+        max_bytes=limits["bytes"],
+        cache_lifetime=timedelta(days=limits["cache_days"]),
     )
     assert {name: set(table[name]) for name in TABLE_FIELDS} == {
         name: set(fields) for name, fields in TABLE_FIELDS.items()
@@ -67,12 +67,12 @@ def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_i
 
 @pytest.mark.parametrize("name", list_presets())
 def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name, tmp_path):
-    about = add_live_world(tmp_path, "w", read_preset(name), name).about
+    about = add_live_world(tmp_path, "w", read_preset(name), name).metadata
     keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b"}
     world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
     assert world.text is not None
     assert world.graph is not None
-    assert read_world_metadata(tmp_path, "w")["hash"] == about["hash"] == world.about["hash"]
+    assert read_world_metadata(tmp_path, "w")["hash"] == about["hash"] == world.metadata["hash"]
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_a_world_of_files_is_never_replaced_by_a_live_one(tmp_path):
 
 def test_comments_and_order_do_not_change_the_hash_and_a_value_does():
     same = "# mine\n" + SMALL.replace('kind = "sparql"\n', "") + 'kind = "sparql"\n'
-    assert parse_live_config(same).about["hash"] == parse_live_config(SMALL).about["hash"]
-    assert parse_live_config(SMALL + "rows = 5").about["hash"] != parse_live_config(SMALL).about["hash"]
+    assert parse_live_config(same).metadata["hash"] == parse_live_config(SMALL).metadata["hash"]
+    assert parse_live_config(SMALL + "rows = 5").metadata["hash"] != parse_live_config(SMALL).metadata["hash"]
 
 
 def test_a_description_damaged_later_is_told_with_its_file(tmp_path):

@@ -127,8 +127,8 @@ def _match_capitalised(words: Sequence[QuestionWord], entity: Entity, found: Seq
     best = (0, 0)
     for start, end in _iterate_runs(words, found, 20):
         run = words[start:end]
-        ends = run[0].capital and run[-1].capital and start > 0
-        between = all(word.capital or word.folded in _FUNCTION_WORDS or not word.folded.isalpha() for word in run)
+        ends = run[0].capitalized and run[-1].capitalized and start > 0
+        between = all(word.capitalized or word.folded in _FUNCTION_WORDS or not word.folded.isalpha() for word in run)
         if ends and between and all(w.folded != POSSESSIVE_SUFFIX for w in run) and end - start > best[1] - best[0]:
             best = (start, end)
     if best[1]:

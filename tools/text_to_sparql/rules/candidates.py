@@ -106,62 +106,70 @@ def _candidate_score(cost: float, *, exists: bool) -> float:
 
 def _literal_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
     yield question, 0.0
-    if question.form in ("compare", "exceeds") and question.than and question.than.of:
-        yield from _comparison_readings(question, question.than.of)
-    asked = question.legs[0].asked if question.legs else ()
+    if question.form in ("compare", "exceeds") and question.comparison and question.comparison.measures:
+        yield from _comparison_readings(question, question.comparison.measures)
+    asked = question.branches[0].trailing if question.branches else ()
     for place in range(len(asked) if len(asked) > 1 else 0):
         left = asked[:place] + asked[place + 1 :]
-        yield replace(question, legs=tuple(replace(leg, asked=left) for leg in question.legs)), PARTIAL_READING_COST
-    if question.form == "select" and len(question.legs) > 1:
-        rest = tuple(mention for leg in question.legs for mention in leg.asked)
-        for leg in question.legs:
-            yield replace(question, legs=(replace(leg, asked=leg.asked or rest),)), IGNORED_ENTITY_COST
+        yield (
+            replace(question, branches=tuple(replace(leg, trailing=left) for leg in question.branches)),
+            PARTIAL_READING_COST,
+        )
+    if question.form == "select" and len(question.branches) > 1:
+        rest = tuple(mention for leg in question.branches for mention in leg.trailing)
+        for leg in question.branches:
+            yield replace(question, branches=(replace(leg, trailing=leg.trailing or rest),)), IGNORED_ENTITY_COST
 
 
 def _comparison_readings(question: ParsedQuestion, names: tuple[str, ...]) -> Iterator[tuple[ParsedQuestion, float]]:
     """The comparison by what its own word compares ("older" by date of birth) where the question names no measure."""
     word = RelationMention(-1, -1, tuple(GraphPath((), name, float(rank)) for rank, name in enumerate(names)), "")
-    legs = tuple(replace(leg, asked=(*leg.asked, word)) for leg in question.legs)
-    last = (*question.legs[-1].chain, *question.legs[-1].asked)[-1:]
-    named = last and any(path.hops[-1].value != "entity" for path in last[0].paths)
-    yield replace(question, legs=legs), PARTIAL_READING_COST * 2 if named else -PARTIAL_READING_COST
+    legs = tuple(replace(leg, trailing=(*leg.trailing, word)) for leg in question.branches)
+    last = (*question.branches[-1].chain, *question.branches[-1].trailing)[-1:]
+    named = last and any(path.hops[-1].value_type != "entity" for path in last[0].paths)
+    yield replace(question, branches=legs), PARTIAL_READING_COST * 2 if named else -PARTIAL_READING_COST
 
 
 def _reordered_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
     """The same relations in other orders, for phrasings that the grammar reads wrongly."""
-    for leg in question.legs[:1]:
-        mentions = (*leg.chain, *leg.asked)
+    for leg in question.branches[:1]:
+        mentions = (*leg.chain, *leg.trailing)
         for order in permutations(mentions) if 1 < len(mentions) <= 3 else ():
             yield (
-                replace(question, legs=tuple(replace(each, chain=order, asked=()) for each in question.legs)),
+                replace(
+                    question, branches=tuple(replace(each, chain=order, trailing=()) for each in question.branches)
+                ),
                 REORDERING_COST,
             )
 
 
 def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Iterator[tuple[ParsedQuestion, float]]:
     """The question with its unknown words read by likeness of meaning."""
-    if not question.legs:
+    if not question.branches:
         return
     if any(not mention.paths for mention in _collect_mentions(question)):
         yield (
             replace(
-                question, legs=_map_mentions(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))
+                question, branches=_map_mentions(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))
             ),
             0.0,
         )
-    elif question.unexplained:
-        legs, word = question.legs, RelationMention(-2, -2, guess(question.unexplained), question.unexplained)
+    elif question.unexplained_words:
+        legs, word = (
+            question.branches,
+            RelationMention(-2, -2, guess(question.unexplained_words), question.unexplained_words),
+        )
         yield (
-            replace(question, legs=tuple(replace(leg, asked=(*leg.asked, word)) for leg in legs)),
+            replace(question, branches=tuple(replace(leg, trailing=(*leg.trailing, word)) for leg in legs)),
             PARTIAL_READING_COST,
         )
-        yield replace(question, legs=tuple(replace(leg, asked=(word,)) for leg in legs)), PARTIAL_READING_COST
+        yield replace(question, branches=tuple(replace(leg, trailing=(word,)) for leg in legs)), PARTIAL_READING_COST
 
 
 def _readings_without_unknown_words(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
     """What is left of the question without the words that nothing explains."""
     yield (
-        replace(question, legs=_map_mentions(question, lambda mention: mention if mention.paths else None)),
+        replace(question, branches=_map_mentions(question, lambda mention: mention if mention.paths else None)),
         IGNORED_ENTITY_COST,
     )
 
@@ -174,7 +182,7 @@ def _map_mentions(
     def changed(mentions: tuple[RelationMention, ...]) -> tuple[RelationMention, ...]:
         return tuple(new for mention in mentions if (new := change(mention)) is not None)
 
-    return tuple(replace(leg, chain=changed(leg.chain), asked=changed(leg.asked)) for leg in question.legs)
+    return tuple(replace(leg, chain=changed(leg.chain), trailing=changed(leg.trailing)) for leg in question.branches)
 
 
 # From readings to drafts.
@@ -185,7 +193,7 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
     drafts: dict[str, QueryDraft] = {}
     for question, extra in readings:
         for choice, cost in _iterate_path_choices(question, lexicon):
-            draft = QueryComposer(question, choice, lexicon).draft()
+            draft = QueryComposer(question, choice, lexicon).compose()
             if draft and (draft.sparql not in drafts or drafts[draft.sparql].cost > cost + extra):
                 drafts[draft.sparql] = replace(draft, cost=max(0.0, cost + extra))
     return sorted(drafts.values(), key=lambda draft: draft.cost)[:MAX_DRAFTS]
@@ -193,9 +201,9 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
 
 def _collect_mentions(question: ParsedQuestion) -> list[RelationMention]:
     found: list[RelationMention] = []
-    for leg in question.legs:
-        inside = leg.start.relation if isinstance(leg.start, ValueRestriction) else ()
-        found += [*inside, *leg.chain, *leg.asked]
+    for leg in question.branches:
+        inside = leg.start.relations if isinstance(leg.start, ValueRestriction) else ()
+        found += [*inside, *leg.chain, *leg.trailing]
     return list(dict.fromkeys(found))
 
 
@@ -226,20 +234,22 @@ def _path_options(mention: RelationMention, lexicon: GraphLexicon) -> list[Graph
     paths: list[GraphPath] = []
     for path in mention.paths:
         # A comparison's own word names its relations; they are looked up only here, for the graph may lack some.
-        paths += [path] if path.hops else [replace(p, cost=p.cost + path.cost) for p in lexicon.plain(path.phrase)]
-    if mention.turns:
+        paths += (
+            [path] if path.hops else [replace(p, cost=p.cost + path.cost) for p in lexicon.direct_paths(path.phrase)]
+        )
+    if mention.invertible:
         paths += [_invert_path(path) for path in paths if _can_invert(path)]
     return sorted(paths, key=lambda path: path.cost)
 
 
 def _can_invert(path: GraphPath) -> bool:
     hop = path.hops[0]
-    return len(path.hops) == 1 and hop.value == "entity" and len(hop.atoms) == 1 and not hop.atoms[0].backwards
+    return len(path.hops) == 1 and hop.value_type == "entity" and len(hop.atoms) == 1 and not hop.atoms[0].inverse
 
 
 def _invert_path(path: GraphPath) -> GraphPath:
-    atom = replace(path.hops[0].atoms[0], backwards=True)
-    return GraphPath((PathHop((atom,)),), path.phrase, path.cost + INVERSION_COST, turned=True)
+    atom = replace(path.hops[0].atoms[0], inverse=True)
+    return GraphPath((PathHop((atom,)),), path.phrase, path.cost + INVERSION_COST, inverted=True)
 
 
 def _find_matching_drafts(graph: GraphSource, drafts: Sequence[QueryDraft]) -> set[int]:

@@ -32,7 +32,7 @@ class QuestionWord:
     stem: str
     start: int
     end: int
-    capital: bool
+    capitalized: bool
 
 
 def split_words(text: str) -> list[QuestionWord]:
@@ -79,12 +79,12 @@ class LexicalEntry:
 
     name: str
     """The first form of the word."""
-    to: tuple[str, ...]
-    by_question: dict[str, tuple[str, ...]]
+    default_paths: tuple[str, ...]
+    paths_by_question_word: dict[str, tuple[str, ...]]
 
-    def paths(self, asked: str | None) -> tuple[str, ...]:
+    def paths_for(self, asked: str | None) -> tuple[str, ...]:
         """The paths for a question that begins with where, when, why or who, or with none of them."""
-        return self.by_question.get(asked or "", self.to)
+        return self.paths_by_question_word.get(asked or "", self.default_paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +95,18 @@ class Comparison:
     """
 
     most: bool
-    of: tuple[str, ...]
-    span: tuple[str, ...]
-    counts: bool
+    measures: tuple[str, ...]
+    date_span: tuple[str, ...]
+    can_count: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EnglishPhrases:
     """The whole table, by phrase."""
 
-    names: dict[PhraseKey, tuple[str, ...]]
+    relation_synonyms: dict[PhraseKey, tuple[str, ...]]
     words: dict[PhraseKey, LexicalEntry]
-    thans: dict[PhraseKey, Comparison]
+    comparisons: dict[PhraseKey, Comparison]
 
 
 @cache

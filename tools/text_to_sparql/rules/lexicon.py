@@ -55,7 +55,7 @@ class GraphLexicon:
     vocabulary: Sequence[Relation]
     _labels: dict[PhraseKey, list[Relation]] = field(default_factory=dict, init=False)
     _aliases: dict[PhraseKey, list[Relation]] = field(default_factory=dict, init=False)
-    _read: dict[tuple[PhraseKey, str | None], tuple[GraphPath, ...]] = field(default_factory=dict, init=False)
+    _path_cache: dict[tuple[PhraseKey, str | None], tuple[GraphPath, ...]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         for relation in self.vocabulary:
@@ -64,49 +64,52 @@ class GraphLexicon:
                 key = phrase_key(alias)
                 if not _FUNCTION_WORDS.issuperset(key):
                     self._aliases.setdefault(key, []).append(relation)
-        self.longest = max(
+        self.max_phrase_length = max(
             (len(key) for key in (*self._labels, *self._aliases, *load_english_phrases().words)), default=0
         )
-        gender = self.relations(GENDER_RELATION)
-        self.gender = gender[0] if gender else None
+        gender = self.find_relations(GENDER_RELATION)
+        self.gender_relation = gender[0] if gender else None
 
-    def relations(self, name: str) -> list[Relation]:
+    def find_relations(self, name: str) -> list[Relation]:
         """The graph's relations of that name: by label, else by alias, else by what other graphs call it."""
         key = phrase_key(name)
-        for names in ((key,), tuple(phrase_key(other) for other in load_english_phrases().names.get(key, ()))):
+        for names in (
+            (key,),
+            tuple(phrase_key(other) for other in load_english_phrases().relation_synonyms.get(key, ())),
+        ):
             for table in (self._labels, self._aliases):
                 found = [relation for one in names for relation in table.get(one, ())]
                 if found:
                     return list(dict.fromkeys(found))
         return []
 
-    def knows(self, key: PhraseKey) -> bool:
+    def has_meaning(self, key: PhraseKey) -> bool:
         """Whether the phrase has a meaning in this graph."""
-        return bool(key) and (key in self._labels or key in self._aliases or bool(self.paths(key, None)))
+        return bool(key) and (key in self._labels or key in self._aliases or bool(self.find_paths(key, None)))
 
-    def paths(self, key: PhraseKey, asked: str | None) -> tuple[GraphPath, ...]:
+    def find_paths(self, key: PhraseKey, asked: str | None) -> tuple[GraphPath, ...]:
         """What the phrase may mean, best first; `asked` is how the question begins (where, when, why, who)."""
-        if (key, asked) not in self._read:
-            self._read[key, asked] = tuple(self._paths(key, asked, frozenset()))
-        return self._read[key, asked]
+        if (key, asked) not in self._path_cache:
+            self._path_cache[key, asked] = tuple(self._build_paths(key, asked, frozenset()))
+        return self._path_cache[key, asked]
 
-    def plain(self, name: str) -> tuple[GraphPath, ...]:
+    def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""
-        return tuple(GraphPath((PathHop((PathAtom(r),)),), r.label) for r in self.relations(name))
+        return tuple(GraphPath((PathHop((PathAtom(r),)),), r.label) for r in self.find_relations(name))
 
-    def _paths(self, key: PhraseKey, asked: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
+    def _build_paths(self, key: PhraseKey, asked: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
         found: list[GraphPath] = []
         asking = load_english_phrases().words.get(key)
         if asking:
-            for rank, expression in enumerate(asking.paths(asked)):
-                for path in self._expand(expression, seen | {key}):
+            for rank, expression in enumerate(asking.paths_for(asked)):
+                for path in self._expand_expression(expression, seen | {key}):
                     first = path.hops[0]
-                    plain = len(path.hops) == 1 and not first.gender and self._says_all(asking.name, first)
+                    plain = len(path.hops) == 1 and not first.gender and self._label_covers_word(asking.name, first)
                     phrase = path.phrase if plain else _restore_hyphens(asking.name)
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
                     found.append(replace(path, phrase=phrase, cost=cost))
         # What the question begins with says more than the verb's own name ("where ... died").
-        named = RANK_COST if asking and asked in asking.by_question else 0.0
+        named = RANK_COST if asking and asked in asking.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
             for atom in map(PathAtom, table.get(key, ())):
                 if not any(len(path.hops) == 1 and atom in path.hops[0].atoms for path in found):
@@ -116,29 +119,30 @@ class GraphLexicon:
             cheapest.setdefault(path.hops, path)
         return list(cheapest.values())
 
-    def _says_all(self, word: str, hop: PathHop) -> bool:
+    def _label_covers_word(self, word: str, hop: PathHop) -> bool:
         """Whether the label of the hop's first relation says what the word does: a father is not all of the parents."""
         first, told = hop.atoms[0], {atom.relation for atom in hop.atoms}
-        return not first.backwards and (len(told) == 1 or first.relation in self.relations(word))
+        return not first.inverse and (len(told) == 1 or first.relation in self.find_relations(word))
 
-    def _expand(self, expression: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
+    def _expand_expression(self, expression: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         """The paths of an expression in the notation of english.toml that exist in this graph."""
         differs = expression.endswith("!")
         choices = [
-            list(islice(self._segment(part, seen), MAX_SEGMENT_PATHS)) for part in expression.rstrip("!").split("/")
+            list(islice(self._segment_paths(part, seen), MAX_SEGMENT_PATHS))
+            for part in expression.rstrip("!").split("/")
         ]
         for parts in islice(product(*choices), MAX_SEGMENT_PATHS * MAX_SEGMENT_PATHS):
             hops = tuple(hop for part in parts for hop in part.hops)
             if differs:
-                hops = (*hops[:-1], replace(hops[-1], differs=len(hops)))
+                hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops)))
             yield GraphPath(hops, " ".join(p.phrase for p in reversed(parts)), sum(part.cost for part in parts))
 
-    def _segment(self, segment: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
+    def _segment_paths(self, segment: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         name, _, gender = segment.partition(":")
-        for path in self._named(name, seen):
+        for path in self._paths_for_name(name, seen):
             if not gender:
                 yield path
-            elif self.gender is None:
+            elif self.gender_relation is None:
                 yield replace(path, cost=path.cost + UNKNOWN_GENDER_COST / 3)
             else:
                 last = replace(path.hops[-1], gender=gender)
@@ -146,16 +150,16 @@ class GraphLexicon:
                 unstated = replace(path.hops[-1], gender="unstated")
                 yield replace(path, hops=(*path.hops[:-1], unstated), cost=path.cost + UNKNOWN_GENDER_COST)
 
-    def _named(self, name: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
+    def _paths_for_name(self, name: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         """What the name stands for: a word's own entry, except inside that entry, else the relations so called."""
         key = phrase_key(name)
         if key in load_english_phrases().words and key not in seen and not set("|^") & set(name):
-            yield from self._paths(key, None, seen)
+            yield from self._build_paths(key, None, seen)
             return
         atoms = [
             PathAtom(found, part.startswith("^"))
             for part in name.split("|")
-            for found in self.relations(part.lstrip("^"))
+            for found in self.find_relations(part.lstrip("^"))
         ]
         if atoms:
             yield GraphPath((PathHop(tuple(dict.fromkeys(atoms))),), atoms[0].relation.label)

@@ -22,7 +22,7 @@ MAX_OF_DISTANCE = 6
 class ValueRestriction:
     """Those whose relation leads to a value: an entity, or the words of a literal."""
 
-    relation: tuple[RelationMention, ...]
+    relations: tuple[RelationMention, ...]
     anchor: Anchor | None
     text: str
 
@@ -33,7 +33,7 @@ class QuestionBranch:
 
     start: Anchor | ValueRestriction
     chain: tuple[RelationMention, ...]
-    asked: tuple[RelationMention, ...] = ()
+    trailing: tuple[RelationMention, ...] = ()
     """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
 
 
@@ -42,9 +42,9 @@ class ParsedQuestion:
     """A question's form (select, count, compare, exceeds, same, whether) and its legs."""
 
     form: str
-    legs: tuple[QuestionBranch, ...]
-    than: Comparison | None = None
-    unexplained: str = ""
+    branches: tuple[QuestionBranch, ...]
+    comparison: Comparison | None = None
+    unexplained_words: str = ""
     """The words with a content that no part of the reading accounts for."""
 
 
@@ -52,36 +52,39 @@ class ParsedQuestion:
 class _BranchStart:
     """What a leg starts at, and the words it covers."""
 
-    what: Anchor | ValueRestriction
-    begins: int
-    ends: int
+    node: Anchor | ValueRestriction
+    first_word: int
+    end_word: int
 
 
 def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) -> ParsedQuestion:
     """The question in its parts."""
     scan = QuestionScan(text, anchors, lexicon)
     values = list(_find_value_restrictions(scan))
-    inside = [start.what.anchor for start in values if isinstance(start.what, ValueRestriction)]
+    inside = [start.node.anchor for start in values if isinstance(start.node, ValueRestriction)]
     starts = [
         *values,
         *(_BranchStart(anchor, anchor.start, anchor.end) for anchor in scan.anchors if anchor not in inside),
     ]
-    starts.sort(key=lambda start: start.begins)
+    starts.sort(key=lambda start: start.first_word)
     used = {
-        mention.start for start in values if isinstance(start.what, ValueRestriction) for mention in start.what.relation
+        mention.start
+        for start in values
+        if isinstance(start.node, ValueRestriction)
+        for mention in start.node.relations
     }
     legs = []
     for start in starts:
-        chain = (*_possessive_mentions(scan, start.ends), *_of_mentions(scan, start.begins, used))
+        chain = (*_possessive_mentions(scan, start.end_word), *_of_mentions(scan, start.first_word, used))
         used.update(mention.start for mention in chain)
-        legs.append(QuestionBranch(start.what, chain))
+        legs.append(QuestionBranch(start.node, chain))
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
     known = [*scan.mentions, *(mention for leg in legs for mention in leg.chain)]
     return ParsedQuestion(
         scan.form,
         _distribute_relations(scan, legs, _order_mentions(scan, rest)),
-        scan.than,
-        scan.unexplained(known, [range(v.begins, v.ends) for v in values]),
+        scan.comparison,
+        scan.find_unexplained_words(known, [range(v.first_word, v.end_word) for v in values]),
     )
 
 
@@ -89,8 +92,8 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
-    while scan.between(ends, ends + 1) == [POSSESSIVE_SUFFIX]:
-        mention = scan.mention_from(ends + 1)
+    while scan.words_between(ends, ends + 1) == [POSSESSIVE_SUFFIX]:
+        mention = scan.mention_starting_at(ends + 1)
         if mention is None:
             return
         yield mention
@@ -100,7 +103,7 @@ def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMent
 def _of_mentions(scan: QuestionScan, begins: int, used: set[int]) -> Iterator[RelationMention]:
     while True:
         place = _find_of_before(scan, begins)
-        mention = scan.mention_until(place) if place is not None else _find_verb_before(scan, begins)
+        mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, begins)
         if mention is None or mention.start in used:
             return
         yield mention
@@ -114,7 +117,7 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
         if word == "of":
             return place
         if (
-            scan.covered(place)
+            scan.in_entity_name(place)
             or word in (POSSESSIVE_SUFFIX, ",", "and", "or")
             or word in AUXILIARY_VERBS | RELATIVE_PRONOUNS
         ):
@@ -125,13 +128,17 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
 def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None:
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
-        joined = mention.end <= begins and set(scan.between(mention.end, begins)) <= DETERMINERS | {
+        joined = mention.end <= begins and set(scan.words_between(mention.end, begins)) <= DETERMINERS | {
             "film",
             "song",
             "book",
         }
-        if joined and mention.start > 1 and scan.between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS:
-            return scan.asking(mention, "who")
+        if (
+            joined
+            and mention.start > 1
+            and scan.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
+        ):
+            return scan.reread_mention(mention, "who")
     return None
 
 
@@ -159,8 +166,8 @@ def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, .
     place += 1
     while mention := next((m for m in scan.mentions if m.start == place), None):
         found.append(mention)
-        place = mention.end + (scan.between(mention.end, mention.end + 1) == [POSSESSIVE_SUFFIX])
-    verb = scan.between(place, place + 1)
+        place = mention.end + (scan.words_between(mention.end, mention.end + 1) == [POSSESSIVE_SUFFIX])
+    verb = scan.words_between(place, place + 1)
     return tuple(found) if verb and verb[0] in AUXILIARY_VERBS else ()
 
 
@@ -190,12 +197,12 @@ def _order_mentions(scan: QuestionScan, rest: list[RelationMention]) -> tuple[Re
     """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
     ordered: list[RelationMention] = []
     for mention in rest:
-        between = scan.between(ordered[-1].end, mention.start) if ordered else []
+        between = scan.words_between(ordered[-1].end, mention.start) if ordered else []
         if "of" in between and set(between) <= DETERMINERS:
             ordered.insert(len(ordered) - 1, mention)
         else:
             ordered.append(mention)
-    asked = [m for m in ordered if scan.between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
+    asked = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
     return _merge_mentions([m for m in ordered if m not in asked] + asked)
 
 
@@ -223,15 +230,15 @@ def _distribute_relations(
     if scan.form in ("compare", "exceeds", "same"):
         apart = any(_stands_alone(scan, leg) for leg in legs)
         known = () if apart else next((leg.chain for leg in legs if leg.chain), ())
-        return tuple(replace(leg, chain=leg.chain or known, asked=rest) for leg in legs)
-    rest = tuple(replace(mention, turns=_is_invertible(scan, mention)) for mention in rest)
+        return tuple(replace(leg, chain=leg.chain or known, trailing=rest) for leg in legs)
+    rest = tuple(replace(mention, invertible=_is_invertible(scan, mention)) for mention in rest)
     if len(legs) < 2 or scan.form == "whether":
-        return tuple(replace(leg, asked=rest) if place == 0 else leg for place, leg in enumerate(legs))
+        return tuple(replace(leg, trailing=rest) if place == 0 else leg for place, leg in enumerate(legs))
     shared, before, last = [], -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
         mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
-        shared.append(replace(leg, asked=tuple(mine)))
+        shared.append(replace(leg, trailing=tuple(mine)))
         before = end
     return tuple(shared)
 
@@ -239,7 +246,7 @@ def _distribute_relations(
 def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
     """In "the same R as B" and "older than the R of B" what is said of one is not said of the other."""
     begins = leg.start.start if isinstance(leg.start, Anchor) else 0
-    return bool({"as", "than"}.intersection(scan.between(begins - MAX_OF_DISTANCE, begins)))
+    return bool({"as", "than"}.intersection(scan.words_between(begins - MAX_OF_DISTANCE, begins)))
 
 
 def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
@@ -247,4 +254,4 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
     if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
         return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    return beside or scan.between(mention.start - 1, mention.start) == ["as"]
+    return beside or scan.words_between(mention.start - 1, mention.start) == ["as"]

@@ -18,12 +18,12 @@ class PathAtom:
     """One relation, followed forwards or backwards."""
 
     relation: Relation
-    backwards: bool = False
+    inverse: bool = False
 
     @property
     def sparql(self) -> str:
         """The relation as a part of a property path."""
-        return ("^" if self.backwards else "") + predicate_term(self.relation.id)
+        return ("^" if self.inverse else "") + predicate_term(self.relation.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class PathHop:
 
     atoms: tuple[PathAtom, ...]
     gender: str | None = None
-    differs: int = 0
+    differs_from: int = 0
     """So many hops back lies a node that this one must differ from; 0 for none."""
 
     @property
-    def value(self) -> str:
+    def value_type(self) -> str:
         """What it leads to: entity, date, number or text."""
-        return "entity" if self.atoms[0].backwards else self.atoms[0].relation.value
+        return "entity" if self.atoms[0].inverse else self.atoms[0].relation.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class GraphPath:
     hops: tuple[PathHop, ...]
     phrase: str
     cost: float = 0.0
-    turned: bool = False
+    inverted: bool = False
     """It leads to what has the start as its value."""
 
 
@@ -90,15 +90,17 @@ def quote_literal(text: str) -> str:
 class PatternWriter:
     """Writes paths as patterns, with variables that are all different."""
 
-    gender: Relation | None = None
+    gender_relation: Relation | None = None
     count: int = 0
 
-    def variable(self, name: str = "x") -> str:
+    def new_variable(self, name: str = "x") -> str:
         """A variable that was not used before."""
         self.count += 1
         return f"?{name}{self.count}"
 
-    def follow(self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()) -> PatternLines:
+    def follow_paths(
+        self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()
+    ) -> PatternLines:
         """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
 
         A long way is told in stages that each forget how they came, or every route to every node would be walked.
@@ -108,39 +110,39 @@ class PatternWriter:
         )
         lines = before
         for path in paths[:-1]:
-            middle = self.variable()
-            lines = (*lines, *self._along(start, path, middle))
+            middle = self.new_variable()
+            lines = (*lines, *self._path_lines(start, path, middle))
             if staged:
                 lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
             start = middle
-        return (*lines, *self._along(start, paths[-1], end)) if paths else lines
+        return (*lines, *self._path_lines(start, paths[-1], end)) if paths else lines
 
-    def _along(self, start: str, path: GraphPath, end: str) -> PatternLines:
-        nodes = [start, *(self.variable() for _ in path.hops[1:]), end]
+    def _path_lines(self, start: str, path: GraphPath, end: str) -> PatternLines:
+        nodes = [start, *(self.new_variable() for _ in path.hops[1:]), end]
         lines: list[str] = []
         for place, hop in enumerate(path.hops, 1):
             lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
-            if hop.differs:
-                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs]})")
-            if hop.gender and self.gender:
-                lines += self._of_gender(nodes[place], hop.gender, self.gender)
+            if hop.differs_from:
+                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs_from]})")
+            if hop.gender and self.gender_relation:
+                lines += self._gender_lines(nodes[place], hop.gender, self.gender_relation)
         return tuple(lines)
 
-    def _of_gender(self, node: str, gender: str, relation: Relation) -> PatternLines:
-        value = self.variable("gender")
+    def _gender_lines(self, node: str, gender: str, relation: Relation) -> PatternLines:
+        value = self.new_variable("gender")
         stated = f"{node} {predicate_term(relation.id)} {value} ."
         if gender == "unstated":
             return (f"FILTER NOT EXISTS {{ {stated} }}",)
-        return (stated, *self.called(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
+        return (stated, *self.match_names(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
 
-    def called(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
+    def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
         """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
         wanted = ", ".join(quote_literal(name.lower()) for name in names)
         if value == "date" and (day := to_iso_date(names[0])):
             return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
         if value != "entity":
             return (f"FILTER(LCASE(STR({node})) IN ({wanted}))",)
-        label = self.variable("label")
+        label = self.new_variable("label")
         return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({wanted}))")
 
 
@@ -149,5 +151,5 @@ def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
     text = start
     for place, path in enumerate(paths):
         text = f"{'the ' if place else ''}{text}"
-        text = f"those whose {path.phrase} is {text}" if path.turned else f"{path.phrase} of {text}"
+        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
     return text

@@ -107,7 +107,7 @@ class RelationMention:
     end: int
     paths: tuple[GraphPath, ...]
     text: str
-    turns: bool = False
+    invertible: bool = False
     """It may lead to what has the entity as its value ("the films that E directed")."""
 
 
@@ -119,68 +119,72 @@ class QuestionScan:
         self.words: Sequence[QuestionWord] = split_words(text)
         self.anchors = list(anchors)
         self.lexicon = lexicon
-        self.than, self._than_at = self._comparison()
-        self.form = self._form()
+        self.comparison, self._comparison_places = self._find_comparison()
+        self.form = self._classify_form()
         if self.form not in ("compare", "exceeds"):
             # "first cousin" compares nothing.
-            self.than, self._than_at = None, frozenset()
-        self._asked = "when" if self.than else self._interrogative()
+            self.comparison, self._comparison_places = None, frozenset()
+        self._question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
 
-    def between(self, start: int, end: int) -> list[str]:
+    def words_between(self, start: int, end: int) -> list[str]:
         """The words from `start` up to `end`, folded."""
         return [word.folded for word in self.words[max(0, start) : end]]
 
-    def covered(self, place: int) -> bool:
+    def in_entity_name(self, place: int) -> bool:
         """Whether the word is part of an entity's name."""
         return any(anchor.start <= place < anchor.end for anchor in self.anchors)
 
-    def mention_from(self, start: int) -> RelationMention | None:
+    def mention_starting_at(self, start: int) -> RelationMention | None:
         """What begins there: a relation, or a word in the place of one whose meaning is not known by name."""
-        return next((m for m in self.mentions if m.start == start), None) or self._unknown(start)
+        return next((m for m in self.mentions if m.start == start), None) or self._unknown_mention(start)
 
-    def mention_until(self, end: int) -> RelationMention | None:
+    def mention_ending_at(self, end: int) -> RelationMention | None:
         """What ends there, likewise."""
-        return next((m for m in self.mentions if m.end == end), None) or self._unknown(end - 1)
+        return next((m for m in self.mentions if m.end == end), None) or self._unknown_mention(end - 1)
 
-    def asking(self, mention: RelationMention, asked: str) -> RelationMention:
+    def reread_mention(self, mention: RelationMention, asked: str) -> RelationMention:
         """The mention as it would be understood after another question word."""
         key = tuple(word.stem for word in self.words[mention.start : mention.end])
-        whole = tuple(self.between(mention.start, mention.end))
-        paths = self.lexicon.paths(whole, asked) or self.lexicon.paths(key, asked)
+        whole = tuple(self.words_between(mention.start, mention.end))
+        paths = self.lexicon.find_paths(whole, asked) or self.lexicon.find_paths(key, asked)
         return RelationMention(mention.start, mention.end, paths, mention.text)
 
-    def unexplained(self, known: Sequence[RelationMention], values: Sequence[range]) -> str:
+    def find_unexplained_words(self, known: Sequence[RelationMention], values: Sequence[range]) -> str:
         """The words with a content that no entity, none of these relations and no value accounts for."""
         spans = (*values, *(range(mention.start, mention.end) for mention in known if mention.paths))
-        explained = {place for span in spans for place in span} | self._than_at
+        explained = {place for span in spans for place in span} | self._comparison_places
         left = [
             word.folded
             for place, word in enumerate(self.words)
-            if place not in explained and not self.covered(place) and word.folded not in _FUNCTION_WORDS
+            if place not in explained and not self.in_entity_name(place) and word.folded not in _FUNCTION_WORDS
         ]
         return " ".join(left)
 
-    def _unknown(self, place: int) -> RelationMention | None:
-        if 0 <= place < len(self.words) and not self.covered(place) and self.words[place].folded not in _FUNCTION_WORDS:
+    def _unknown_mention(self, place: int) -> RelationMention | None:
+        if (
+            0 <= place < len(self.words)
+            and not self.in_entity_name(place)
+            and self.words[place].folded not in _FUNCTION_WORDS
+        ):
             return RelationMention(place, place + 1, (), self.words[place].folded)
         return None
 
-    def _free(self) -> list[str]:
-        return [word.folded for place, word in enumerate(self.words) if not self.covered(place)]
+    def _words_outside_names(self) -> list[str]:
+        return [word.folded for place, word in enumerate(self.words) if not self.in_entity_name(place)]
 
-    def _comparison(self) -> tuple[Comparison | None, frozenset[int]]:
-        table = load_english_phrases().thans
+    def _find_comparison(self) -> tuple[Comparison | None, frozenset[int]]:
+        table = load_english_phrases().comparisons
         for length in range(max(map(len, table)), 0, -1):
             for start in range(len(self.words) - length + 1):
                 places = range(start, start + length)
                 key = tuple(self.words[place].folded for place in places)
-                if key in table and not any(map(self.covered, places)):
+                if key in table and not any(map(self.in_entity_name, places)):
                     return table[key], frozenset(places)
         return None, frozenset()
 
-    def _form(self) -> str:
-        free = self._free()
+    def _classify_form(self) -> str:
+        free = self._words_outside_names()
         pairs = set(pairwise(free))
         if pairs & {("how", "many"), ("number", "of")}:
             return "count"
@@ -188,12 +192,12 @@ class QuestionScan:
             return "select"
         if _SAMENESS_WORDS.intersection(free):
             return "same"
-        if self.than:
+        if self.comparison:
             return "exceeds" if free[0] in AUXILIARY_VERBS and "or" not in free else "compare"
         return "whether" if free and free[0] in AUXILIARY_VERBS else "select"
 
-    def _interrogative(self) -> str | None:
-        text = f" {' '.join(self._free())} "
+    def _find_question_word(self) -> str | None:
+        text = f" {' '.join(self._words_outside_names())} "
         return next(
             (asked for asked, signs in _QUESTION_WORD_PHRASES.items() if any(f" {sign} " in text for sign in signs)),
             None,
@@ -202,38 +206,38 @@ class QuestionScan:
     def _find_mentions(self) -> Iterator[RelationMention]:
         place = 0
         while place < len(self.words):
-            mention = self._mention_at(place)
+            mention = self._find_mention_at(place)
             if mention:
                 yield mention
             place = mention.end if mention else place + 1
 
-    def _mention_at(self, start: int) -> RelationMention | None:
+    def _find_mention_at(self, start: int) -> RelationMention | None:
         """The longest phrase from there that is a relation of the graph, else one that English knows for a relation."""
         missing = None
-        for end in range(min(len(self.words), start + self.lexicon.longest), start, -1):
-            whole = tuple(self.between(start, end))
-            taken = any(self.covered(place) or place in self._than_at for place in range(start, end))
-            if taken or self._helps(whole, end):
+        for end in range(min(len(self.words), start + self.lexicon.max_phrase_length), start, -1):
+            whole = tuple(self.words_between(start, end))
+            taken = any(self.in_entity_name(place) or place in self._comparison_places for place in range(start, end))
+            if taken or self._is_auxiliary_do(whole, end):
                 continue
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
-                if paths := self._paths(form):
+                if paths := self._find_paths(form):
                     return RelationMention(start, end, paths, " ".join(whole))
                 if missing is None and form in load_english_phrases().words:
-                    named = load_english_phrases().words[form].paths(self._asked)[0]
+                    named = load_english_phrases().words[form].paths_for(self._question_word)[0]
                     missing = RelationMention(
                         start, end, (), named if named.replace(" ", "").isalpha() else " ".join(whole)
                     )
         return missing
 
-    def _paths(self, form: tuple[str, ...]) -> tuple[GraphPath, ...]:
+    def _find_paths(self, form: tuple[str, ...]) -> tuple[GraphPath, ...]:
         """What the words may mean; without a question word a verb may also ask for a place ("was Ada born in ...")."""
-        paths = self.lexicon.paths(form, self._asked)
-        if self._asked not in (None, "who"):
+        paths = self.lexicon.find_paths(form, self._question_word)
+        if self._question_word not in (None, "who"):
             return paths
         known = {path.hops for path in paths}
-        places = (path for path in self.lexicon.paths(form, "where") if path.hops not in known)
+        places = (path for path in self.lexicon.find_paths(form, "where") if path.hops not in known)
         return (*paths, *(replace(path, cost=path.cost + PLACE_READING_COST) for path in places))
 
-    def _helps(self, form: tuple[str, ...], end: int) -> bool:
+    def _is_auxiliary_do(self, form: tuple[str, ...], end: int) -> bool:
         """ "do" is a verb of its own only at the end ("what does Ada do?")."""
         return form == ("do",) and any(word.folded.isalpha() for word in self.words[end:])

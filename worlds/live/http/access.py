@@ -18,11 +18,11 @@ class Access:
     """A moment (with its time zone): nothing leaves the machine, and the answers are those of then."""
 
     @property
-    def live(self) -> bool:
+    def network_allowed(self) -> bool:
         """Whether a host may be asked at all."""
         return not self.offline and self.as_of is None
 
-    def user_agent(self) -> str:
+    def build_user_agent(self) -> str:
         """What we call ourselves; SourceUnavailable says how to give a contact where there is none."""
         contact = (self.contact or "").strip()
         if not contact or not contact.isascii() or not contact.isprintable():
@@ -44,13 +44,13 @@ class RequestPolicy:
     """`name` or `name:port`; nothing is fetched from anywhere else, redirects included."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Sent with every request (a key, say) and written nowhere."""
-    at_once: int = 3
+    max_concurrent: int = 3
     """Requests to a host at the same moment."""
-    per_minute: int = 180
+    max_per_minute: int = 180
     """Requests to a host that may start within a minute."""
-    seconds: float = 20.0
+    timeout_seconds: float = 20.0
     """For a whole call: waiting for a place, every attempt, and the last byte."""
-    attempts: int = 4
-    most_bytes: int = 10_000_000
-    keep: timedelta = timedelta(days=7)
+    max_attempts: int = 4
+    max_bytes: int = 10_000_000
+    cache_lifetime: timedelta = timedelta(days=7)
     """How long a recorded answer is given again before the host is asked anew."""

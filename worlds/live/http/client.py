@@ -46,7 +46,7 @@ class SingleFlight:
         self._turns: dict[str, _KeyLock] = {}
 
     @contextmanager
-    def taken(self, key: str, ends: float) -> Iterator[None]:
+    def acquire(self, key: str, ends: float) -> Iterator[None]:
         """Be the only one with that key; Late when others had it until `ends` (of time.monotonic)."""
         with self._lock:
             turn = self._turns.setdefault(key, _KeyLock())
@@ -86,8 +86,8 @@ _CALL_DEADLINE: ContextVar[float] = ContextVar("ends", default=math.inf)
 class _RequestDeadline:
     """How long one call may still take, and how long it stood before closed gates."""
 
-    ends: float
-    waited: float = 0.0
+    deadline: float
+    queued_seconds: float = 0.0
 
 
 class RecordingHttpClient:
@@ -108,91 +108,95 @@ class RecordingHttpClient:
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
-        key = request.key
-        if (recorded := self._recorded(key)) is not None:
+        key = request.cache_key
+        if (recorded := self._cached_response(key)) is not None:
             return _require_success(recorded)
-        if not self._access.live:
-            raise SourceUnavailable(self._not_recorded(request))
-        own = {"User-Agent": self._access.user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
-        call = _RequestDeadline(min(time.monotonic() + self._policy.seconds, _CALL_DEADLINE.get()))
+        if not self._access.network_allowed:
+            raise SourceUnavailable(self._not_cached_message(request))
+        own = {"User-Agent": self._access.build_user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
+        call = _RequestDeadline(min(time.monotonic() + self._policy.timeout_seconds, _CALL_DEADLINE.get()))
         try:
-            with self._turns.taken(key, call.ends):
-                if (recorded := self._recorded(key)) is not None:
+            with self._turns.acquire(key, call.deadline):
+                if (recorded := self._cached_response(key)) is not None:
                     return recorded
-                answer = self._asked(request, {**request.headers, **own}, call)
-                self._answers.record(key, answer)
+                answer = self._send_with_retries(request, {**request.headers, **own}, call)
+                self._answers.store(key, answer)
                 return _require_success(answer)
         except DeadlineExceeded as late:
-            raise SourceTimeout(self._too_late(request, call)) from late
+            raise SourceTimeout(self._timeout_message(request, call)) from late
 
     @contextmanager
-    def one_call(self) -> Iterator[None]:
+    def shared_deadline(self) -> Iterator[None]:
         """Everything that this thread sends inside counts as one call, which as a whole has Policy.seconds."""
-        ends = min(time.monotonic() + self._policy.seconds, _CALL_DEADLINE.get())
+        ends = min(time.monotonic() + self._policy.timeout_seconds, _CALL_DEADLINE.get())
         token = _CALL_DEADLINE.set(ends)
         try:
             yield
         finally:
             _CALL_DEADLINE.reset(token)
 
-    def _recorded(self, key: str) -> HttpResponse | None:
+    def _cached_response(self, key: str) -> HttpResponse | None:
         """The recorded answer; while hosts may be asked, only a good one that is not too old."""
-        found = self._answers.latest(key, self._access.as_of)
-        fresh = found is not None and found.good and datetime.now(UTC) - found.moment < self._policy.keep
-        return found if fresh or not self._access.live else None
+        found = self._answers.get_latest(key, self._access.as_of)
+        fresh = (
+            found is not None
+            and found.is_success
+            and datetime.now(UTC) - found.received_at < self._policy.cache_lifetime
+        )
+        return found if fresh or not self._access.network_allowed else None
 
-    def _not_recorded(self, request: HttpRequest) -> str:
+    def _not_cached_message(self, request: HttpRequest) -> str:
         host = get_host(request.url)
         if self._access.as_of is not None:
             then = self._access.as_of.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             return f"{host} had not been asked this by {then}, so nothing is known of what it would have answered."
         return f"{host} has not been asked this before, and Showhow is offline; ask it once while connected."
 
-    def _asked(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
+    def _send_with_retries(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
         """Ask until there is an answer, no attempt is left, or the time is over."""
         trouble = ""
-        for attempt in range(self._policy.attempts):
+        for attempt in range(self._policy.max_attempts):
             wait = _INITIAL_BACKOFF * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (spreads callers, guards nothing)
             try:
-                answer = self._followed(request, headers, call)
-                if answer.status not in request.again:
-                    self._check(request, answer)
+                answer = self._follow_redirects(request, headers, call)
+                if answer.status not in request.retry_statuses:
+                    self._validate_response(request, answer)
                     return answer
                 trouble = f"answered {format_status(answer.status)}"
-                wait = self._told_to_wait(answer, wait)
+                wait = self._retry_delay(answer, wait)
             except TransportError as broken:
-                trouble = f"could not be reached ({self._hushed(str(broken))})"
+                trouble = f"could not be reached ({self._redact(str(broken))})"
             except ServerBusy as busy:
                 trouble = f"had no time ({busy})"
-            if attempt + 1 == self._policy.attempts or time.monotonic() + wait > call.ends:
+            if attempt + 1 == self._policy.max_attempts or time.monotonic() + wait > call.deadline:
                 break
             time.sleep(wait)
         times = f", {attempt + 1} times in a row" if attempt else ""
         raise SourceUnavailable(f"{get_host(request.url)} {trouble}{times}; try again {_format_retry_time(wait)}.")
 
-    def _told_to_wait(self, answer: HttpResponse, wait: float) -> float:
+    def _retry_delay(self, answer: HttpResponse, wait: float) -> float:
         """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
         told = parse_retry_after(answer.headers.get("retry-after"))
         if told is None and answer.status != 429:
             return wait
         wait = wait if told is None else min(told, MAX_RETRY_AFTER)
-        get_rate_limiter(get_host(answer.url)).rest(wait)
+        get_rate_limiter(get_host(answer.url)).pause(wait)
         return wait
 
-    def _followed(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
+    def _follow_redirects(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
         """The answer at the end of the redirects, each to a host of the policy."""
         for _ in range(_MAX_REDIRECTS):
-            host = self._permitted(request.url)
-            with get_rate_limiter(host).entered(self._policy, call.ends) as waited:
-                call.waited += waited
-                answer = self._without_keys(send_once(request, headers, call.ends, self._policy.most_bytes))
+            host = self._require_allowed_host(request.url)
+            with get_rate_limiter(host).acquire(self._policy, call.deadline) as waited:
+                call.queued_seconds += waited
+                answer = self._redact_response(send_once(request, headers, call.deadline, self._policy.max_bytes))
             place = answer.headers.get("location")
             if answer.status not in {301, 302, 303, 307, 308} or place is None:
                 return answer
-            request = replace(request, url=self._onward(request.url, place))
+            request = replace(request, url=self._resolve_redirect(request.url, place))
         raise InvalidResponse(f"{get_host(request.url)} redirects more than {_MAX_REDIRECTS} times; check its address.")
 
-    def _onward(self, url: str, place: str) -> str:
+    def _resolve_redirect(self, url: str, place: str) -> str:
         try:
             # Bytes beyond ASCII travel as browsers send them.
             onward = urljoin(url, quote(place.encode("latin-1"), safe=_URL_SAFE_CHARACTERS))
@@ -208,28 +212,30 @@ class RecordingHttpClient:
             )
         return onward
 
-    def _without_keys(self, answer: HttpResponse) -> HttpResponse:
+    def _redact_response(self, answer: HttpResponse) -> HttpResponse:
         """A host that repeats our keys in what it says must not bring them into the record or a sentence."""
         body = answer.body
         for secret in self._secrets:
             body = body.replace(secret.encode(), b"...")
         # Where it leads on has to stay as it is; it is followed, and neither recorded nor told.
-        told = {name: value if name == "location" else self._hushed(value) for name, value in answer.headers.items()}
-        return replace(answer, url=self._hushed(answer.url), headers=told, body=body)
+        told = {name: value if name == "location" else self._redact(value) for name, value in answer.headers.items()}
+        return replace(answer, url=self._redact(answer.url), headers=told, body=body)
 
-    def _hushed(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "...")
         return text
 
-    def _too_late(self, request: HttpRequest, call: _RequestDeadline) -> str:
-        waited = f" ({call.waited:.0f} s of them spent waiting for one of its {self._policy.at_once} places)"
+    def _timeout_message(self, request: HttpRequest, call: _RequestDeadline) -> str:
+        waited = (
+            f" ({call.queued_seconds:.0f} s of them spent waiting for one of its {self._policy.max_concurrent} places)"
+        )
         return (
-            f"{get_host(request.url)} did not answer within {self._policy.seconds:g} s"
-            f"{waited if call.waited >= 1 else ''}; ask for less, or try again in a minute."
+            f"{get_host(request.url)} did not answer within {self._policy.timeout_seconds:g} s"
+            f"{waited if call.queued_seconds >= 1 else ''}; ask for less, or try again in a minute."
         )
 
-    def _permitted(self, url: str) -> str:
+    def _require_allowed_host(self, url: str) -> str:
         parts = urlsplit(url)
         host = get_host(url)
         if parts.scheme not in {"http", "https"} or parts.username is not None or host not in self._policy.hosts:
@@ -239,21 +245,21 @@ class RecordingHttpClient:
             )
         return host
 
-    def _check(self, request: HttpRequest, answer: HttpResponse) -> None:
+    def _validate_response(self, request: HttpRequest, answer: HttpResponse) -> None:
         """Raise for what is neither an answer to the request nor a verdict on it."""
-        if answer.status in request.verdicts:
+        if answer.status in request.recorded_error_statuses:
             return
-        if _require_success(answer).content_type not in request.types:
+        if _require_success(answer).content_type not in request.accepted_types:
             raise InvalidResponse(
                 f"{get_host(answer.url)} answered with {answer.content_type or 'something of no type'} instead of "
-                f"{request.types[0]}; check the address in world.toml."
+                f"{request.accepted_types[0]}; check the address in world.toml."
             )
-        request.check(answer)
+        request.validate_response(answer)
 
 
 def _require_success(answer: HttpResponse) -> HttpResponse:
     """The answer, or BadStatus where it tells of a failure."""
-    if answer.good:
+    if answer.is_success:
         return answer
     advice = _STATUS_ADVICE.get(answer.status, "")
     raise HttpStatusError(

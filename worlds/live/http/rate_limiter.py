@@ -46,10 +46,10 @@ class RateLimiter:
         self._closed_until = 0.0
 
     @contextmanager
-    def entered(self, policy: RequestPolicy, ends: float) -> Iterator[float]:
+    def acquire(self, policy: RequestPolicy, ends: float) -> Iterator[float]:
         """Hold a place; gives the seconds waited for it, at the longest until `ends` (of time.monotonic)."""
         came = time.monotonic()
-        self._enter(policy, ends)
+        self._wait_for_slot(policy, ends)
         try:
             yield time.monotonic() - came
         finally:
@@ -57,39 +57,39 @@ class RateLimiter:
                 self._inside -= 1
                 self._changed.notify_all()
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Let nobody in for so long."""
         with self._changed:
             self._closed_until = max(self._closed_until, time.monotonic() + min(seconds, MAX_RETRY_AFTER))
 
-    def _enter(self, policy: RequestPolicy, ends: float) -> None:
+    def _wait_for_slot(self, policy: RequestPolicy, ends: float) -> None:
         with self._changed:
             while True:
                 now = time.monotonic()
-                closed = max(self._closed_until, self._next_start(policy.per_minute, now)) - now
-                if closed <= 0 and self._inside < policy.at_once:
+                closed = max(self._closed_until, self._next_start_time(policy.max_per_minute, now)) - now
+                if closed <= 0 and self._inside < policy.max_concurrent:
                     break
                 if closed > 0 and now + closed > ends:
-                    raise SourceUnavailable(self._shut(closed, policy))
+                    raise SourceUnavailable(self._rate_limit_message(closed, policy))
                 if now >= ends:
                     raise SourceTimeout(
-                        f"{self._host} was not asked: for {policy.seconds:g} s all {policy.at_once} places there were "
+                        f"{self._host} was not asked: for {policy.timeout_seconds:g} s all {policy.max_concurrent} places there were "
                         "taken by other questions; try again in a minute."
                     )
                 self._changed.wait(closed if closed > 0 else ends - now)
             self._inside += 1
             self._starts.append(now)
 
-    def _next_start(self, per_minute: int, now: float) -> float:
+    def _next_start_time(self, per_minute: int, now: float) -> float:
         while self._starts and self._starts[0] <= now - _WINDOW_SECONDS:
             self._starts.popleft()
         return self._starts[-per_minute] + _WINDOW_SECONDS if len(self._starts) >= per_minute else now
 
-    def _shut(self, seconds: float, policy: RequestPolicy) -> str:
+    def _rate_limit_message(self, seconds: float, policy: RequestPolicy) -> str:
         moment = (datetime.now(UTC) + timedelta(seconds=seconds + 1)).strftime("%H:%M:%S UTC")
         if self._closed_until > time.monotonic():
             return f"{self._host} asks to be left in peace for {seconds:.0f} s; try again after {moment}."
-        return f"{self._host} is asked at most {policy.per_minute} times a minute; try again after {moment}."
+        return f"{self._host} is asked at most {policy.max_per_minute} times a minute; try again after {moment}."
 
 
 _RATE_LIMITERS: dict[str, RateLimiter] = {}

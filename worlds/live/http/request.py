@@ -46,11 +46,11 @@ class HttpResponse:
     headers: Mapping[str, str]
     """Names in lower case; of a recorded answer only those that describe it, such as content-type and x-sparql-*."""
     body: bytes
-    moment: datetime
+    received_at: datetime
     """When the host gave it."""
 
     @property
-    def good(self) -> bool:
+    def is_success(self) -> bool:
         """Whether its status tells of no failure."""
         return 200 <= self.status < 300
 
@@ -80,17 +80,17 @@ class HttpRequest:
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes = b""
-    types: tuple[str, ...] = ("application/json",)
+    accepted_types: tuple[str, ...] = ("application/json",)
     """The media types that an answer may have; `type/*+suffix` is not understood, name each."""
-    check: Callable[[HttpResponse], None] = require_complete_json
+    validate_response: Callable[[HttpResponse], None] = require_complete_json
     """Raises a SourceError for what is no answer (an error told under status 200, say); such a one is not recorded."""
-    again: frozenset[int] = RETRY_STATUSES
+    retry_statuses: frozenset[int] = RETRY_STATUSES
     """The statuses after which the same is asked once more."""
-    verdicts: frozenset[int] = frozenset()
+    recorded_error_statuses: frozenset[int] = frozenset()
     """Statuses of failure that judge what is asked, not how the host is: recorded, and told again offline."""
 
     @property
-    def key(self) -> str:
+    def cache_key(self) -> str:
         """What two requests have in common that are answered alike."""
         return f"{self.method} {self.url}\n{self.content.decode('utf-8', 'replace')}".rstrip("\n")
 

@@ -34,9 +34,9 @@ class ResponseCache:
             self._connection.execute("pragma synchronous = normal")
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as broken:
-            raise self._failed("opened", broken) from broken
+            raise self._cache_error("opened", broken) from broken
 
-    def latest(self, key: str, until: datetime | None = None) -> HttpResponse | None:
+    def get_latest(self, key: str, until: datetime | None = None) -> HttpResponse | None:
         """The last answer to what that key asks, of that moment at the latest; None where there is none."""
         query = (
             "select url, status, headers, packed, moment from answers join bodies on bodies.digest = answers.body "
@@ -51,16 +51,16 @@ class ResponseCache:
             url, status, headers, packed, moment = row
             told, body = json.loads(headers), zlib.decompress(packed)
         except (sqlite3.Error, zlib.error, ValueError) as broken:
-            raise self._failed("read", broken) from broken
+            raise self._cache_error("read", broken) from broken
         return HttpResponse(url, status, told, body, datetime.fromtimestamp(moment, UTC))
 
-    def record(self, key: str, answer: HttpResponse) -> None:
+    def store(self, key: str, answer: HttpResponse) -> None:
         """Add an answer; none is ever overwritten, and equal bodies are kept once."""
         kept = {n: v for n, v in answer.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
         body = _sha256_digest(answer.body)
         row = (
             _sha256_digest(key.encode()),
-            answer.moment.timestamp(),
+            answer.received_at.timestamp(),
             key,
             answer.url,
             answer.status,
@@ -79,14 +79,14 @@ class ResponseCache:
                     raise
                 self._connection.execute("commit")
         except sqlite3.Error as broken:
-            raise self._failed("written", broken) from broken
+            raise self._cache_error("written", broken) from broken
 
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
             self._connection.close()
 
-    def _failed(self, what: str, broken: Exception) -> SourceUnavailable:
+    def _cache_error(self, what: str, broken: Exception) -> SourceUnavailable:
         return SourceUnavailable(
             f"The record of answers {self._file} cannot be {what} ({broken}); check the disk and who may write there."
         )

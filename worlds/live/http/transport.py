@@ -35,7 +35,7 @@ class TransportError(Exception):
 class _Deadline(threading.local):
     ends: float = 0.0
 
-    def left(self, timeout: float | None, late: type[Exception]) -> float:
+    def remaining(self, timeout: float | None, late: type[Exception]) -> float:
         left = self.ends - time.monotonic()
         if left <= 0:
             raise late("the deadline went by")
@@ -52,10 +52,10 @@ class _DeadlineStream(httpcore.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _DEADLINE.left(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, _DEADLINE.remaining(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _DEADLINE.left(timeout, httpcore.WriteTimeout))
+        self._stream.write(buffer, _DEADLINE.remaining(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -63,7 +63,7 @@ class _DeadlineStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = _DEADLINE.left(timeout, httpcore.ConnectTimeout)
+        left = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
         return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left))
 
     def get_extra_info(self, info: str) -> Any:
@@ -80,8 +80,8 @@ class _DeadlineBackend(httpcore.SyncBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         failed = httpcore.ConnectError("the name has no address")
-        for address in _resolve_addresses(host, port, _DEADLINE.left(timeout, httpcore.ConnectTimeout)):
-            left = _DEADLINE.left(timeout, httpcore.ConnectTimeout)
+        for address in _resolve_addresses(host, port, _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)):
+            left = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
             try:
                 return _DeadlineStream(super().connect_tcp(address, port, left, local_address, socket_options))
             except httpcore.ConnectError as refused:

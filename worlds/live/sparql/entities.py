@@ -18,7 +18,7 @@ _NAME_PREDICATES = (terms.RDFS_LABEL, terms.SKOS_ALT_LABEL, terms.SCHEMA_DESCRIP
 
 
 class EntityDescriber(Protocol):
-    def described(self, iris: Sequence[str]) -> dict[str, Entity]:
+    def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
         """The entities of these IRIs by IRI; those that nobody knows are left out."""
 
 
@@ -37,19 +37,19 @@ class SparqlEntityDescriber:
 
     def __init__(self, protocol: SparqlClient) -> None:
         self._protocol = protocol
-        self._ids = EntityIdMapping.of(protocol.endpoint)
+        self._ids = EntityIdMapping.from_endpoint(protocol.endpoint)
         self._languages = tuple(dict.fromkeys((protocol.endpoint.language, "mul", "")))
 
-    def described(self, iris: Sequence[str]) -> dict[str, Entity]:
+    def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
         """The entities of these IRIs by IRI; those that the graph does not know are left out."""
         found: dict[str, Entity] = {}
         for part in iter_batches(iris, _BATCH_SIZE):
             facts = {iri: _EntityDescription() for iri in part}
             self._add_names(facts)
             unnamed = [iri for iri in part if not facts[iri].names[terms.RDFS_LABEL]]
-            self._add_foreign_names({iri: facts[iri] for iri in unnamed})
-            self._add_existence({iri: facts[iri] for iri in unnamed if not facts[iri].known})
-            found |= {iri: self._entity(iri, one) for iri, one in facts.items() if one.known}
+            self._add_names_in_any_language({iri: facts[iri] for iri in unnamed})
+            self._mark_existing({iri: facts[iri] for iri in unnamed if not facts[iri].known})
+            found |= {iri: self._build_entity(iri, one) for iri, one in facts.items() if one.known}
         return found
 
     def _add_names(self, facts: dict[str, _EntityDescription]) -> None:
@@ -73,7 +73,7 @@ class SparqlEntityDescriber:
             elif value.kind == "literal":
                 known.names[predicate.value].append((value.value, value.language or ""))
 
-    def _add_foreign_names(self, facts: dict[str, _EntityDescription]) -> None:
+    def _add_names_in_any_language(self, facts: dict[str, _EntityDescription]) -> None:
         if not facts:
             return
         query = f"SELECT ?s ?o WHERE {{ VALUES ?s {{ {_format_iris(facts)} }} ?s rdfs:label ?o }} LIMIT {_MAX_NAMES}"
@@ -82,35 +82,37 @@ class SparqlEntityDescriber:
                 facts[one.value].names[terms.RDFS_LABEL].append((value.value, value.language or ""))
                 facts[one.value].known = True
 
-    def _add_existence(self, facts: dict[str, _EntityDescription]) -> None:
+    def _mark_existing(self, facts: dict[str, _EntityDescription]) -> None:
         """Whether anything at all is said of those that have no name."""
         iris = list(facts)
         for part in iter_batches(iris, _UNNAMED_BATCH_SIZE):
             ways = " UNION ".join(
                 f"{{ SELECT ({iris.index(iri)} AS ?n) WHERE {{ {pattern} }} LIMIT 1 }}"
                 for iri in part
-                for pattern in self._uses(iri)
+                for pattern in self._usage_patterns(iri)
             )
             for (number,) in self._protocol.select(f"SELECT ?n WHERE {{ {ways} }}").rows:
                 if number is not None:
                     facts[iris[int(number.value)]].known = True
 
-    def _uses(self, iri: str) -> Iterator[str]:
+    def _usage_patterns(self, iri: str) -> Iterator[str]:
         yield f"<{iri}> ?p ?o"
         yield f"?s ?p <{iri}>"
         predicate = self._ids.predicate_of(self._ids.id_of(iri))
         yield f"?s <{predicate}> ?o"
 
-    def _entity(self, iri: str, facts: _EntityDescription) -> Entity:
+    def _build_entity(self, iri: str, facts: _EntityDescription) -> Entity:
         titles = [title for page in sorted(facts.pages) if (title := terms.title_from_page_iri(page))]
-        labels = self._best(facts.names[terms.RDFS_LABEL])
+        labels = self._select_language(facts.names[terms.RDFS_LABEL])
         known = self._ids.id_of(iri)
         label = next(iter([*labels, *titles]), None) or (known if known != iri else terms.label_from_iri(iri))
-        aliases = [name for name in dict.fromkeys(self._best(facts.names[terms.SKOS_ALT_LABEL])) if name != label]
-        description = next(iter(self._best(facts.names[terms.SCHEMA_DESCRIPTION])), None)
+        aliases = [
+            name for name in dict.fromkeys(self._select_language(facts.names[terms.SKOS_ALT_LABEL])) if name != label
+        ]
+        description = next(iter(self._select_language(facts.names[terms.SCHEMA_DESCRIPTION])), None)
         return Entity(known, label, description, tuple(aliases[:_MAX_ALIASES]), next(iter(titles), None))
 
-    def _best(self, names: list[tuple[str, str]]) -> list[str]:
+    def _select_language(self, names: list[tuple[str, str]]) -> list[str]:
         """Those in the language; without any, those that have none or all, else every one by its language."""
         for wanted in self._languages:
             chosen = [text for text, language in names if language == wanted]

@@ -45,67 +45,67 @@ class SparqlNameSearch:
         words = _WORD.findall(normalize_name(name))[:_MAX_NAME_WORDS]
         if not name or k < 1:
             return []
-        found = dict.fromkeys(self._ranked(name, self._exact(name)))
+        found = dict.fromkeys(self._rank_matches(name, self._match_exactly(name)))
         if len(found) < k and words and self._endpoint.search == "scan":
-            found |= dict.fromkeys(self._ranked(name, self._containing(words)))
+            found |= dict.fromkeys(self._rank_matches(name, self._match_words(words)))
         return list(found)[:k]
 
-    def titled(self, title: str) -> list[str]:
+    def find_by_title(self, title: str) -> list[str]:
         """The IRIs of what the article of that title is about."""
         title = _clean_name(title)
         if not title:
             return []
-        found = self._rows(
-            f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._pages(title))} }} ?page {_ABOUT_PREDICATE} ?s }}"
+        found = self._select_rows(
+            f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._page_iris(title))} }} ?page {_ABOUT_PREDICATE} ?s }}"
         )
         if not found and self._endpoint.search == "scan":
             wanted = _quote_literal(
                 f"/wiki/{terms.page_iri_from_title(normalize_name(title)).removeprefix(terms.ARTICLE_NAMESPACE)}".casefold()
             )
-            found = self._rows(
+            found = self._select_rows(
                 f"SELECT ?s WHERE {{ ?page {_ABOUT_PREDICATE} ?s FILTER(STRENDS(LCASE(STR(?page)), {wanted})) }} LIMIT 5"
             )
         return list(dict.fromkeys(row[0] for row in found))
 
-    def called(self, name: str) -> list[str]:
+    def find_by_label(self, name: str) -> list[str]:
         """The IRIs of what has exactly that label."""
         name = _clean_name(name)
-        return list(dict.fromkeys(one.iri for one in self._exact(name) if one.kind == 0)) if name else []
+        return list(dict.fromkeys(one.iri for one in self._match_exactly(name) if one.kind == 0)) if name else []
 
-    def _pages(self, title: str) -> Iterator[str]:
+    def _page_iris(self, title: str) -> Iterator[str]:
         spaced = " ".join(title.replace("_", " ").split())
         for spelled in dict.fromkeys((spaced, spaced[:1].upper() + spaced[1:])):
             name = terms.page_iri_from_title(spelled).removeprefix(terms.ARTICLE_NAMESPACE)
             yield f"<{self._endpoint.articles or terms.ARTICLE_NAMESPACE}{name}>"
 
-    def _exact(self, name: str) -> list[_NameMatch]:
-        texts = " ".join(_quote_literal(name) + tag for tag in self._tags())
+    def _match_exactly(self, name: str) -> list[_NameMatch]:
+        texts = " ".join(_quote_literal(name) + tag for tag in self._language_tags())
         ways = " UNION ".join(
             f"{{ VALUES ?name {{ {texts} }} ?s <{predicate}> ?name BIND({kind} AS ?kind) }}"
             for predicate, kind in _NAME_PREDICATES
         )
-        pages = " ".join(self._pages(name))
+        pages = " ".join(self._page_iris(name))
         titled = f"{{ VALUES ?page {{ {pages} }} ?page {_ABOUT_PREDICATE} ?s BIND({_quote_literal(name)} AS ?name) BIND(1 AS ?kind) }}"
-        return self._names(f"SELECT ?s ?name ?kind WHERE {{ {ways} UNION {titled} }} LIMIT {_MAX_MATCHES}")
+        return self._select_names(f"SELECT ?s ?name ?kind WHERE {{ {ways} UNION {titled} }} LIMIT {_MAX_MATCHES}")
 
-    def _tags(self) -> Iterator[str]:
+    def _language_tags(self) -> Iterator[str]:
         for language in dict.fromkeys((self._endpoint.language, "mul", "")):
             yield f"@{language}" if language else ""
 
-    def _containing(self, words: list[str]) -> list[_NameMatch]:
+    def _match_words(self, words: list[str]) -> list[_NameMatch]:
         tests = " && ".join(f"CONTAINS(LCASE(STR(?name)), {_quote_literal(word)})" for word in words)
         ways = " UNION ".join(
             f"{{ ?s <{predicate}> ?name BIND({kind} AS ?kind) }}" for predicate, kind in _NAME_PREDICATES
         )
-        names = self._names(
+        names = self._select_names(
             f"SELECT ?s ?name ?kind WHERE {{ {ways} FILTER({tests}) }} ORDER BY STRLEN(STR(?name)) LIMIT {_MAX_MATCHES}"
         )
         return [one for one in names if _contains_words(one.text, words)]
 
-    def _names(self, sparql: str) -> list[_NameMatch]:
-        return [_NameMatch(iri, name, int(kind)) for iri, name, kind in self._rows(sparql)]
+    def _select_names(self, sparql: str) -> list[_NameMatch]:
+        return [_NameMatch(iri, name, int(kind)) for iri, name, kind in self._select_rows(sparql)]
 
-    def _rows(self, sparql: str) -> list[tuple[str, ...]]:
+    def _select_rows(self, sparql: str) -> list[tuple[str, ...]]:
         rows = self._protocol.select(sparql).rows
         return [
             tuple(cell.value for cell in row if cell is not None)
@@ -113,7 +113,7 @@ class SparqlNameSearch:
             if row[0] is not None and row[0].kind == "iri" and None not in row
         ]
 
-    def _ranked(self, name: str, found: list[_NameMatch]) -> list[str]:
+    def _rank_matches(self, name: str, found: list[_NameMatch]) -> list[str]:
         wanted = normalize_name(name)
 
         def place(one: _NameMatch) -> tuple[bool, bool, int, int, str]:

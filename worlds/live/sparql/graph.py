@@ -43,39 +43,39 @@ class SparqlRelations:
     def __init__(self, protocol: SparqlClient, entities: EntityDescriber) -> None:
         self._protocol = protocol
         self._entities = entities
-        self._ids = EntityIdMapping.of(protocol.endpoint)
+        self._ids = EntityIdMapping.from_endpoint(protocol.endpoint)
         self._language = protocol.endpoint.language
         self._wikibase = protocol.endpoint.vocabulary == "wikibase"
         self._known: dict[str, Relation] = {}
         self._all: tuple[Relation, ...] | None = None
         self._lock = Lock()
 
-    def of_entity(self, iri: str) -> Relations:
+    def find_entity_relations(self, iri: str) -> Relations:
         """Those that leave it and those that arrive at it."""
         space = f'FILTER(STRSTARTS(STR(?p), "{self._ids.property}"))' if self._wikibase else ""
-        outgoing = self._predicates(f"SELECT DISTINCT ?p WHERE {{ <{iri}> ?p ?o {space} }}")
-        incoming = self._predicates(
+        outgoing = self._select_predicates(f"SELECT DISTINCT ?p WHERE {{ <{iri}> ?p ?o {space} }}")
+        incoming = self._select_predicates(
             f"SELECT DISTINCT ?p WHERE {{ {{ SELECT ?p WHERE {{ ?s ?p <{iri}> {space} }} LIMIT {_MAX_INCOMING} }} }}"
         )
-        self._describe([*outgoing, *incoming])
-        return Relations(*(tuple(self._sorted(way)) for way in (outgoing, incoming)))
+        self._describe_predicates([*outgoing, *incoming])
+        return Relations(*(tuple(self._sort_by_id(way)) for way in (outgoing, incoming)))
 
-    def all(self) -> tuple[Relation, ...]:
+    def list_relations(self) -> tuple[Relation, ...]:
         """Every one of the graph, by id."""
         with self._lock:
             if self._all is None:
-                predicates = self._defined() if self._wikibase else self._in_use()
-                self._describe(predicates)
-                self._all = tuple(self._sorted(predicates))
+                predicates = self._find_defined() if self._wikibase else self._find_used()
+                self._describe_predicates(predicates)
+                self._all = tuple(self._sort_by_id(predicates))
             return self._all
 
-    def _sorted(self, predicates: Iterable[str]) -> list[Relation]:
+    def _sort_by_id(self, predicates: Iterable[str]) -> list[Relation]:
         return sorted((self._known[iri] for iri in dict.fromkeys(predicates)), key=lambda relation: relation.id)
 
-    def _in_use(self) -> list[str]:
-        return self._predicates("SELECT DISTINCT ?p WHERE { ?s ?p ?o }")
+    def _find_used(self) -> list[str]:
+        return self._select_predicates("SELECT DISTINCT ?p WHERE { ?s ?p ?o }")
 
-    def _defined(self) -> list[str]:
+    def _find_defined(self) -> list[str]:
         """Every property that the wiki defines, described, a page at a time; Wikidata has more than 12,000."""
         found: dict[str, None] = {}
         for page in count():
@@ -96,25 +96,25 @@ class SparqlRelations:
                 break
         return list(found)
 
-    def _predicates(self, sparql: str) -> list[str]:
+    def _select_predicates(self, sparql: str) -> list[str]:
         found = [one.value for (one,) in self._protocol.select(sparql).rows if one is not None]
         return [iri for iri in found if iri not in terms.NAMING_PREDICATES]
 
-    def _describe(self, predicates: Sequence[str]) -> None:
+    def _describe_predicates(self, predicates: Sequence[str]) -> None:
         new = [iri for iri in dict.fromkeys(predicates) if iri not in self._known]
         if not new:
             return
         # Wikidata labels the property's item, not the predicate that leads to a value.
         items = {iri: str(self._ids.iri_of(self._ids.id_of(iri))) for iri in new}
-        described = self._entities.described(list(dict.fromkeys(items.values())))
-        kinds = self._types(items) if self._wikibase else self._sampled(new)
+        described = self._entities.describe(list(dict.fromkeys(items.values())))
+        kinds = self._load_declared_kinds(items) if self._wikibase else self._sample_kinds(new)
         for iri in new:
             one = described.get(items[iri])
             label = one.label if one is not None else terms.label_from_iri(iri)
             aliases = one.aliases if one is not None else ()
             self._known[iri] = Relation(self._ids.id_of(iri), label, aliases, kinds.get(iri, "entity"))
 
-    def _types(self, items: dict[str, str]) -> dict[str, str]:
+    def _load_declared_kinds(self, items: dict[str, str]) -> dict[str, str]:
         """What they lead to, as the wiki declares it."""
         by_item = {item: iri for iri, item in items.items()}
         found: dict[str, str] = {}
@@ -126,7 +126,7 @@ class SparqlRelations:
                     found[by_item[one.value]] = _declared_value_kind(kind.value.rpartition("#")[2])
         return found
 
-    def _sampled(self, predicates: Sequence[str]) -> dict[str, str]:
+    def _sample_kinds(self, predicates: Sequence[str]) -> dict[str, str]:
         """What they lead to, by some of their values."""
         counts: dict[str, Counter[str]] = {iri: Counter() for iri in predicates}
         for part in iter_batches(list(predicates), _SAMPLE_BATCH_SIZE):
@@ -153,7 +153,7 @@ def _declared_value_kind(kind: str) -> str:
 
 
 class ItemFinder(Protocol):
-    def item_of(self, title: str) -> str | None:
+    def find_item(self, title: str) -> str | None:
         """The id of what the article of that title is about; None where nobody tells, NotFound without an article."""
 
 
@@ -171,7 +171,7 @@ class SparqlGraph:
         self._protocol = protocol
         self._endpoint = endpoint
         self._articles = articles
-        self._ids = EntityIdMapping.of(endpoint)
+        self._ids = EntityIdMapping.from_endpoint(endpoint)
         self._entities: EntityDescriber = wiki if wiki and endpoint.labels == "api" else SparqlEntityDescriber(protocol)
         self._names = SparqlNameSearch(protocol)
         self._finder: EntityFinder = wiki if wiki and endpoint.search == "api" else self._names
@@ -179,7 +179,7 @@ class SparqlGraph:
 
     def query(self, sparql: str) -> Table:
         """The result of a SELECT or ASK within the endpoint's limits; usual prefixes need no declaration."""
-        table = self._protocol.ask(prepare_query(sparql, self._endpoint))
+        table = self._protocol.execute(prepare_query(sparql, self._endpoint))
         iris = dict.fromkeys(cell.value for row in table.rows for cell in row if cell and cell.kind == "iri")
         entities = {iri for iri in iris if self._ids.is_entity(iri)}
         if self._endpoint.labels == "rdfs:label":
@@ -190,13 +190,13 @@ class SparqlGraph:
 
     def vocabulary(self) -> tuple[Relation, ...]:
         """Every relation of the graph, by id; of Wikidata that takes a while, once."""
-        return self._relations.all()
+        return self._relations.list_relations()
 
     def relations(self, entity: str) -> Relations:
         """The relations that the entity really has; NotFound when the graph does not know it."""
         iri = self._ids.iri_of(entity)
-        found = self._relations.of_entity(iri) if iri is not None else Relations()
-        if iri is None or not (found.outgoing or found.incoming or self._entities.described([iri])):
+        found = self._relations.find_entity_relations(iri) if iri is not None else Relations()
+        if iri is None or not (found.outgoing or found.incoming or self._entities.describe([iri])):
             raise NotFound(f"This world's graph does not know {entity!r}; ids look like Q42, or are full IRIs.")
         return found
 
@@ -205,7 +205,7 @@ class SparqlGraph:
         wanted = {entity: iri for entity in ids if (iri := self._ids.iri_of(entity.strip()))}
         if not wanted:
             return []
-        found = self._entities.described(list(dict.fromkeys(wanted.values())))
+        found = self._entities.describe(list(dict.fromkeys(wanted.values())))
         return [found[wanted[entity]] for entity in ids if entity in wanted and wanted[entity] in found]
 
     def entity_of(self, title: str) -> Entity:
@@ -214,12 +214,12 @@ class SparqlGraph:
         candidates: list[str] = []
         if self._articles is not None:
             try:
-                item = self._articles.item_of(title)
+                item = self._articles.find_item(title)
             except NotFound as none:
                 missing = none
             else:
                 candidates = [item] if item is not None else []
-        candidates = candidates or [self._ids.id_of(iri) for iri in self._about(title)]
+        candidates = candidates or [self._ids.id_of(iri) for iri in self._find_by_article(title)]
         for candidate in candidates:
             known = self.entities([candidate])
             return known[0] if known else Entity(candidate, title, title=title)
@@ -230,13 +230,13 @@ class SparqlGraph:
     def find(self, name: str, k: int = 5) -> list[Entity]:
         """Entities called so, by label or alias, best first; [] when none is."""
         found = self._finder.find(name, k) if name.strip() and k > 0 else []
-        described = self._entities.described(found) if found else {}
+        described = self._entities.describe(found) if found else {}
         return [described[iri] for iri in found if iri in described]
 
-    def _about(self, title: str) -> list[str]:
+    def _find_by_article(self, title: str) -> list[str]:
         """The IRIs of what an article of that title is about, else of the one thing that has it as its label."""
-        titled = self._names.titled(title)
+        titled = self._names.find_by_title(title)
         if titled:
             return titled
-        called = self._names.called(title)
+        called = self._names.find_by_label(title)
         return called if len(called) == 1 else []

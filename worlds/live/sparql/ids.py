@@ -19,7 +19,7 @@ class EntityIdMapping:
     property: str = terms.DIRECT_NAMESPACE
 
     @classmethod
-    def of(cls, endpoint: SparqlEndpoint) -> "EntityIdMapping":
+    def from_endpoint(cls, endpoint: SparqlEndpoint) -> "EntityIdMapping":
         """Those of that endpoint."""
         return cls(endpoint.entity, endpoint.property)
 

@@ -38,19 +38,21 @@ def find_label_calls(query: TokenizedQuery) -> list[LabelServiceCall]:
     """Every call of the label service; QueryRefused where the name wikibase: means something else."""
     found = []
     for place, token in enumerate(query.tokens):
-        if not token.says("service"):
+        if not token.is_keyword("service"):
             continue
-        opening = place + (3 if query.tokens[place + 1 : place + 2] and query.tokens[place + 1].says("silent") else 2)
+        opening = place + (
+            3 if query.tokens[place + 1 : place + 2] and query.tokens[place + 1].is_keyword("silent") else 2
+        )
         if opening >= len(query.tokens) or query.tokens[opening - 1].text not in _SERVICE_NAMES:
             continue
         closing = _find_closing_brace(query.tokens, opening)
         around = _enclosing_groups(query.tokens, place)
         if query.tokens[opening].text != "{" or closing is None or not around:
             continue
-        selects = (group for group in around if query.tokens[group.start + 1].says("select"))
+        selects = (group for group in around if query.tokens[group.start + 1].is_keyword("select"))
         scope = next(selects, range(len(query.tokens)))
         found.append(LabelServiceCall(place, closing, around[0], scope, query.tokens[around[0].stop].start))
-    if found and query.declared.get("wikibase", terms.PREFIXES["wikibase"]) != terms.PREFIXES["wikibase"]:
+    if found and query.declared_prefixes.get("wikibase", terms.PREFIXES["wikibase"]) != terms.PREFIXES["wikibase"]:
         raise QueryRefused("The query gives wikibase: a meaning of its own and calls a SERVICE by it; ask without it.")
     return found
 
@@ -160,13 +162,15 @@ def _automatic_labels(
 def _is_binding(query: TokenizedQuery, place: int) -> bool:
     """Whether the variable stands there in a pattern or after AS, and not only in a condition, a head or an order."""
     depth = query.tokens[place].depth
-    if query.tokens[place - 1].says("as"):
+    if query.tokens[place - 1].is_keyword("as"):
         return True
     for token in reversed(query.tokens[:place]):
         if token.depth < depth:
             # The bracket around it.
             return token.text == "{"
-        if token.depth == depth and (token.says("select") or token.says("by") or token.says("having")):
+        if token.depth == depth and (
+            token.is_keyword("select") or token.is_keyword("by") or token.is_keyword("having")
+        ):
             return False
         if token.depth == depth and token.text == "}":
             return depth > 0

@@ -48,7 +48,7 @@ _HTML_TAG_PATTERN = re.compile(r"<[^<>]{0,200}>")
 def map_failure(status: int, body: bytes, host: str, query: PreparedQuery) -> SourceError:
     """The error that a status of failure and what came with it mean for whoever wrote the query."""
     raw = body.decode("utf-8", "replace")
-    said = query.own_places(_extract_message(raw))
+    said = query.restore_line_numbers(_extract_message(raw))
     if status not in {401, 403, 404, 407} and _TIMEOUT_PATTERN.search(raw):
         return SourceTimeout(
             f"{host} stopped the query at its limit of time; ask for less, for example with more conditions or "
@@ -117,15 +117,15 @@ class SparqlClient:
         """The result of a query of our own; QueryRefused, SourceTimeout and SourceUnavailable say what went wrong."""
         # Rows of our own queries are bounded where they are written, and their columns are counted on.
         query = prepare_query(sparql, replace(self.endpoint, rows=1_000_000))
-        return self._answered(query, partial(self._check, query, tokenize_query(sparql).columns))
+        return self._execute_checked(query, partial(self._validate_response, query, tokenize_query(sparql).columns))
 
-    def ask(self, query: PreparedQuery) -> Table:
+    def execute(self, query: PreparedQuery) -> Table:
         """The result of a prepared query, IRIs as they are, cut at its limit."""
-        return self._answered(query, partial(self._check, query, ()))
+        return self._execute_checked(query, partial(self._validate_response, query, ()))
 
-    def _answered(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> Table:
+    def _execute_checked(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> Table:
         try:
-            answer = self._door.send(self._request(query, check))
+            answer = self._door.send(self._build_request(query, check))
         except HttpStatusError as failed:
             raise map_failure(failed.status, failed.body, self.host, query) from failed
         table = drop_internal_columns(parse_results(answer.body, self.host))
@@ -133,14 +133,14 @@ class SparqlClient:
         most = answer.headers.get("x-sparql-maxrows", "")
         if most.isdigit() and len(table.rows) >= int(most):
             table = replace(table, truncated=True)
-        if query.capped and len(table.rows) > self.endpoint.rows:
+        if query.limit_added and len(table.rows) > self.endpoint.rows:
             table = replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
-        return merge_rows(table, query.many_named) if query.many_named else table
+        return merge_rows(table, query.alias_columns) if query.alias_columns else table
 
-    def _request(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> HttpRequest:
-        made = self._made(query, self.endpoint.method)
+    def _build_request(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> HttpRequest:
+        made = self._encode_query(query, self.endpoint.method)
         if len(made.full_url) > _MAX_URL_LENGTH and made.data is None:
-            made = self._made(query, "POST form")
+            made = self._encode_query(query, "POST form")
         headers = {name: value for name, value in made.header_items() if name.lower() in {"accept", "content-type"}}
         content = made.data if isinstance(made.data, bytes) else b""
         return HttpRequest(
@@ -154,7 +154,7 @@ class SparqlClient:
             _RECORDED_ERROR_STATUSES,
         )
 
-    def _made(self, query: PreparedQuery, method: str) -> urllib.request.Request:
+    def _encode_query(self, query: PreparedQuery, method: str) -> urllib.request.Request:
         wrapper = _RequestBuilder(self.endpoint.url)
         wrapper.setReturnFormat(JSON)
         wrapper.setOnlyConneg(True)
@@ -165,9 +165,9 @@ class SparqlClient:
             wrapper.addParameter("default-graph-uri", self.endpoint.default_graph)
         # Set as they are: setQuery would guess the form, and send what it takes for an update as one.
         wrapper.queryString, wrapper.queryType = query.text, query.form
-        return wrapper.request()
+        return wrapper.build_request()
 
-    def _check(self, query: PreparedQuery, columns: Sequence[str], answer: HttpResponse) -> None:
+    def _validate_response(self, query: PreparedQuery, columns: Sequence[str], answer: HttpResponse) -> None:
         table = parse_results(answer.body, self.host)
         if (table.boolean is None) != (query.form == "SELECT") or (columns and table.columns != tuple(columns)):
             raise InvalidResponse(
@@ -179,6 +179,6 @@ class SparqlClient:
 class _RequestBuilder(SPARQLWrapper):
     """SPARQLWrapper that hands out the request instead of sending it without deadline, limit and record."""
 
-    def request(self) -> urllib.request.Request:
+    def build_request(self) -> urllib.request.Request:
         made: urllib.request.Request = self._createRequest()
         return made

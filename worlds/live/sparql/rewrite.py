@@ -22,13 +22,13 @@ class PreparedQuery:
     text: str
     form: str
     """SELECT or ASK."""
-    capped: bool
+    limit_added: bool
     """Whether the limit is ours, so that as many rows as it allows mean that there are more."""
     added_lines: int
-    many_named: tuple[str, ...] = ()
+    alias_columns: tuple[str, ...] = ()
     """Columns of other names, in which one row has all names of a thing."""
 
-    def own_places(self, said: str) -> str:
+    def restore_line_numbers(self, said: str) -> str:
         """What a server says of the query with the lines numbered as its author wrote them."""
         if not self.added_lines:
             return said
@@ -54,12 +54,12 @@ def prepare_query(sparql: str, endpoint: SparqlEndpoint) -> PreparedQuery:
         query = tokenize_query(inline_labels(query, calls, endpoint.language))
     text, capped = apply_row_limit(query, endpoint.rows)
     head = _build_prefix_line(query, endpoint)
-    return PreparedQuery(f"{head}{text}", query.form, capped, added_lines=1 if head else 0, many_named=many)
+    return PreparedQuery(f"{head}{text}", query.form, capped, added_lines=1 if head else 0, alias_columns=many)
 
 
 def _check_single_query(query: TokenizedQuery) -> None:
     """QueryRefused where something that is done comes after the question; some servers take several at once."""
-    body = query.body
+    body = query.where_span
     after = query.tokens[body[1] + 1 :] if body is not None else ()
     if any(token.depth <= 0 and (token.text == ";" or token.text.casefold() in UPDATE_KEYWORDS) for token in after):
         raise QueryRefused("The query has something after its end; only one SELECT or ASK is answered at a time.")
@@ -77,19 +77,19 @@ def _build_prefix_line(query: TokenizedQuery, endpoint: SparqlEndpoint) -> str:
     """One line with the prefixes that the query uses and does not declare."""
     known = {**terms.PREFIXES, "wd": endpoint.entity, "wdt": endpoint.property, **endpoint.prefixes}
     used = dict.fromkeys(token.text.partition(":")[0] for token in query.tokens if token.kind == "name")
-    missing = [prefix for prefix in used if prefix in known and prefix not in query.declared]
+    missing = [prefix for prefix in used if prefix in known and prefix not in query.declared_prefixes]
     return " ".join(f"PREFIX {prefix}: <{known[prefix]}>" for prefix in missing) + ("\n" if missing else "")
 
 
 def apply_row_limit(query: TokenizedQuery, rows: int) -> tuple[str, bool]:
     """The query with a limit of one row more than is given out, so that it is known whether there are more."""
-    body = query.body
+    body = query.where_span
     if query.form == "ASK" or body is None:
         return query.text, False
     after = [token for token in query.tokens[body[1] + 1 :] if token.depth == 0]
-    values = next((token.start for token in after if token.says("values")), None)
+    values = next((token.start for token in after if token.is_keyword("values")), None)
     for word, number in pairwise(after):
-        if word.says("limit") and number.kind == "number" and (values is None or word.start < values):
+        if word.is_keyword("limit") and number.kind == "number" and (values is None or word.start < values):
             if int(number.text) <= rows:
                 return query.text, False
             return query.text[: number.start] + str(rows + 1) + query.text[number.end :], True

@@ -35,7 +35,7 @@ class SparqlToken:
     end: int
     depth: int
 
-    def says(self, word: str) -> bool:
+    def is_keyword(self, word: str) -> bool:
         """Whether it is that keyword, case aside."""
         return self.kind == "word" and self.text.casefold() == word
 
@@ -49,11 +49,11 @@ class TokenizedQuery:
     """Without spaces and comments."""
     form: str
     """SELECT or ASK."""
-    declared: dict[str, str]
+    declared_prefixes: dict[str, str]
     """The prefixes that it declares, with their IRIs."""
 
     @property
-    def body(self) -> tuple[int, int] | None:
+    def where_span(self) -> tuple[int, int] | None:
         """The numbers of the tokens that open and close its WHERE; None where it is not whole."""
         first = next((n for n, t in enumerate(self.tokens) if t.text == "{" and t.depth == 0), None)
         if first is None:
@@ -64,9 +64,9 @@ class TokenizedQuery:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that a SELECT names; () of one that takes all there are."""
-        first = next(n for n, token in enumerate(self.tokens) if token.says(self.form.casefold()))
+        first = next(n for n, token in enumerate(self.tokens) if token.is_keyword(self.form.casefold()))
         head = list(takewhile(lambda token: token.text != "{", self.tokens[first:]))
-        named = (t for before, t in pairwise(head) if t.depth == 0 or (t.depth == 1 and before.says("as")))
+        named = (t for before, t in pairwise(head) if t.depth == 0 or (t.depth == 1 and before.is_keyword("as")))
         return tuple(token.text[1:] for token in named if token.kind == "variable")
 
 
@@ -77,9 +77,9 @@ def tokenize_query(sparql: str) -> TokenizedQuery:
     place = 0
     while place < len(tokens):
         token, *then = tokens[place : place + 3]
-        if token.says("base") and [t.kind for t in then[:1]] == ["iri"]:
+        if token.is_keyword("base") and [t.kind for t in then[:1]] == ["iri"]:
             place += 2
-        elif token.says("prefix") and [t.kind for t in then] == ["name", "iri"]:
+        elif token.is_keyword("prefix") and [t.kind for t in then] == ["name", "iri"]:
             declared[then[0].text.removesuffix(":")] = then[1].text[1:-1]
             place += 3
         else:

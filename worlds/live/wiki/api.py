@@ -51,7 +51,7 @@ class WikiPageProperties:
     description: str | None = None
     extract: str | None = None
     """How its text begins, where the wiki tells that."""
-    choices: bool = False
+    is_disambiguation: bool = False
     """Whether it only lists what else is called so."""
 
 
@@ -65,11 +65,11 @@ class WikiApi:
             user_agent="Showhow", language=language, max_retries=0, transport=_RecordingTransport(url, door)
         )
 
-    def ask(self, parameters: Mapping[str, str | int], wanted: type[ResponseT]) -> ResponseT:
+    def request(self, parameters: Mapping[str, str | int], wanted: type[ResponseT]) -> ResponseT:
         """What the api says; errors other than of a missing page are a SourceError."""
         asked = urlencode({**parameters, "format": "json", "formatversion": 2})
         return parse_response(
-            self._door.send(HttpRequest(f"{self._url}?{asked}", check=response_validator(wanted))), wanted
+            self._door.send(HttpRequest(f"{self._url}?{asked}", validate_response=response_validator(wanted))), wanted
         )
 
     def search(self, words: str, what: str, limit: int) -> list[WikiSearchHit]:
@@ -80,16 +80,16 @@ class WikiApi:
             for title, page in pages.items()
         ]
 
-    def properties(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
+    def load_properties(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
         """By each title as it was given: what is told of the page there, redirects followed; without missing ones."""
         known: dict[str, WikiPageProperties] = {}
         asked = [title for title in dict.fromkeys(titles) if _is_valid_title(title)]
         for start in range(0, len(asked), _BATCH_SIZE):
-            known |= self._batch(asked[start : start + _BATCH_SIZE])
+            known |= self._load_properties_batch(asked[start : start + _BATCH_SIZE])
         return known
 
-    def _batch(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
-        found = self.ask(
+    def _load_properties_batch(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
+        found = self.request(
             {
                 "action": "query",
                 "titles": "|".join(titles),
@@ -103,7 +103,7 @@ class WikiApi:
             },
             PagesResponse,
         ).query
-        led_to = {step.start: step.to for step in (*found.normalized, *found.redirects)}
+        led_to = {step.source: step.to for step in (*found.normalized, *found.redirects)}
         pages = {page.title: page for page in found.pages if page.pageid is not None}
         known = {}
         for title in titles:
@@ -116,7 +116,7 @@ class WikiApi:
 
     def has_title_search(self) -> bool:
         """Whether titles can be searched on their own; where CirrusSearch works they cannot, and need not be."""
-        found = self.ask({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, ExtensionsResponse)
+        found = self.request({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, ExtensionsResponse)
         return all(each.name != "CirrusSearch" for each in found.query.extensions)
 
 
@@ -129,7 +129,9 @@ class _RecordingTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         asked = request.url.query.decode("ascii")
-        answer = self._door.send(HttpRequest(f"{self._url}?{asked}", check=response_validator(WikiSearchResponse)))
+        answer = self._door.send(
+            HttpRequest(f"{self._url}?{asked}", validate_response=response_validator(WikiSearchResponse))
+        )
         return httpx.Response(answer.status, headers={"content-type": answer.content_type}, content=answer.body)
 
 

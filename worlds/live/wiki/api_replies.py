@@ -34,7 +34,7 @@ class WikiApiResponse(BaseModel):
 class TitleRedirect(BaseModel):
     """From one title to another, by spelling it as the wiki does or by a redirect."""
 
-    start: str = Field(alias="from")
+    source: str = Field(alias="from")
     to: str
 
 

@@ -123,32 +123,32 @@ class MediaWikiText:
         query = replace_surrogates(query)
         if k < 1 or not extract_words(query):
             return []
-        with self._door.one_call():
+        with self._door.shared_deadline():
             return self._search(query, k)
 
     def _search(self, query: str, k: int) -> list[SearchHit]:
         ranking = _SearchRanking()
         names = extract_names(query)
-        named = self._api.properties([spelling for name in names for spelling in _title_variants(name)])
+        named = self._api.load_properties([spelling for name in names for spelling in _title_variants(name)])
         ranking.add([WikiSearchHit(page.title, "") for page in named.values()][:_MAX_NAME_MATCHES], complete=False)
         for number, words in enumerate(relax_query(query)):
             if number == 1:
-                self._add_titles(ranking, names, k)
+                self._add_title_matches(ranking, names, k)
             # A single common word finds anything; it is asked for where nothing else was found.
             if len(ranking.titles) >= k or (ranking.titles and len(words) == 1 and words[0] not in names):
                 break
             ranking.add(self._api.search(" ".join(words), "text", k), complete=number == 0)
         known = {page.title: page for page in named.values()}
-        known |= self._api.properties([title for title in ranking.titles if title not in known])
+        known |= self._api.load_properties([title for title in ranking.titles if title not in known])
         return ranking.hits(known)[:k]
 
     def article(self, title: str) -> Article:
         """The article of that title, redirects followed; Ambiguous where the page only lists what is called so."""
-        with self._door.one_call():
-            return self._article(replace_surrogates(title).strip())
+        with self._door.shared_deadline():
+            return self._load_article(replace_surrogates(title).strip())
 
-    def _article(self, title: str) -> Article:
-        parsed = self._parsed(title) or self._parsed_nearest(title)
+    def _load_article(self, title: str) -> Article:
+        parsed = self._fetch_page(title) or self._fetch_nearest_page(title)
         if parsed is None:
             near = ", ".join(repr(hit.title) for hit in self.search(title, 3))
             advice = f"; the nearest are {near}" if near else ""
@@ -156,27 +156,27 @@ class MediaWikiText:
         found, told = parsed.title, parsed.properties
         page = parse_page(parsed.text, self._language)
         # What no extension works out while a page is rendered, only the table of properties knows.
-        known = self._api.properties([found]).get(found) if "wikibase_item" not in told else None
-        lists_names = page.lists_names or "disambiguation" in told or bool(known and known.choices)
+        known = self._api.load_properties([found]).get(found) if "wikibase_item" not in told else None
+        lists_names = page.is_disambiguation or "disambiguation" in told or bool(known and known.is_disambiguation)
         item = known.item if known else told.get("wikibase_item")
         if lists_names and page.choices:
-            raise AmbiguousTitle(found, self._choices(page))
-        redirected = next((step.start for step in parsed.redirects), None)
+            raise AmbiguousTitle(found, self._list_choices(page))
+        redirected = next((step.source for step in parsed.redirects), None)
         return Article(found, page.sentences, item, page.sections, redirected=redirected)
 
-    def item_of(self, title: str) -> str | None:
+    def find_item(self, title: str) -> str | None:
         """The id of what the article is about, None where the wiki tells none; NotFound without an article."""
         title = replace_surrogates(title).strip()
-        with self._door.one_call():
-            page = self._api.properties([title]).get(title)
-            if page is None or page.choices:
-                return self._article(title).entity
+        with self._door.shared_deadline():
+            page = self._api.load_properties([title]).get(title)
+            if page is None or page.is_disambiguation:
+                return self._load_article(title).entity
             return page.item
 
-    def _parsed(self, title: str) -> ParsedWikiPage | None:
+    def _fetch_page(self, title: str) -> ParsedWikiPage | None:
         if not title or len(title.encode()) > MAX_TITLE_BYTES:
             return None
-        return self._api.ask(
+        return self._api.request(
             {
                 "action": "parse",
                 "page": title,
@@ -189,7 +189,7 @@ class MediaWikiText:
             ParseResponse,
         ).parse
 
-    def _parsed_nearest(self, title: str) -> ParsedWikiPage | None:
+    def _fetch_nearest_page(self, title: str) -> ParsedWikiPage | None:
         """The page whose title differs in case only."""
         spelled = " ".join(title.replace("_", " ").split())
         if not extract_words(spelled) or len(spelled.encode()) > MAX_TITLE_BYTES:
@@ -197,15 +197,15 @@ class MediaWikiText:
         # The wiki tries each word with a capital, but not a whole title in capitals with fewer of them.
         for spelling in dict.fromkeys((spelled, spelled.lower())):
             if near := self._api.search(spelling, "nearmatch", 1):
-                return self._parsed(near[0].title)
+                return self._fetch_page(near[0].title)
         return None
 
-    def _choices(self, page: WikiPage) -> list[SearchHit]:
+    def _list_choices(self, page: WikiPage) -> list[SearchHit]:
         choices: dict[str, DisambiguationChoice] = {}
         for choice in page.choices:
             choices.setdefault(choice.title, choice)
         kept = list(choices.values())[:_MAX_CHOICES]
-        known = self._api.properties([choice.title for choice in kept])
+        known = self._api.load_properties([choice.title for choice in kept])
         hits = []
         for choice in kept:
             told = known.get(choice.title)
@@ -216,12 +216,12 @@ class MediaWikiText:
         return hits
 
     @functools.cached_property
-    def _titles_apart(self) -> bool:
+    def _has_title_search(self) -> bool:
         return self._api.has_title_search()
 
-    def _add_titles(self, ranking: "_SearchRanking", names: Sequence[str], k: int) -> None:
+    def _add_title_matches(self, ranking: "_SearchRanking", names: Sequence[str], k: int) -> None:
         """Articles with a name of the query in their titles."""
-        if not self._titles_apart:
+        if not self._has_title_search:
             return
         for name in names[:2]:
             ranking.add(self._api.search(" ".join(extract_words(name)), "title", k), complete=False)
@@ -265,7 +265,7 @@ class _SearchRanking:
 
 def _describe_page(page: WikiPageProperties, snippet: str) -> str | None:
     """What the page is about: as the wiki describes it, else its first sentence unless that is shown already."""
-    if page.choices:
+    if page.is_disambiguation:
         return "several things are called so"
     if page.description or not page.extract or not snippet:
         return page.description

@@ -21,10 +21,10 @@ _BULLETS = "•·–—-"
 
 @dataclass(frozen=True, slots=True)
 class _TableCell:
-    place: int
+    cell_index: int
     """Of the cell in the table, so that one over several columns or rows is known to be one."""
     text: str
-    head: bool
+    is_header: bool
 
 
 def format_table_rows(table: LexborNode, read: CellReader) -> list[str]:
@@ -42,8 +42,8 @@ def format_infobox_rows(table: LexborNode, read: CellReader) -> list[str]:
     lines = []
     group = ""
     for row in _build_grid(table, read):
-        texts = list({cell.place: cell.text for cell in row if cell.text}.values())
-        heads = [cell for cell in row if cell.head]
+        texts = list({cell.cell_index: cell.text for cell in row if cell.text}.values())
+        heads = [cell for cell in row if cell.is_header]
         if not texts:
             continue
         if len(texts) == 1 and heads:
@@ -77,7 +77,7 @@ def _build_grid(table: LexborNode, read: CellReader) -> list[list[_TableCell]]:
                     hanging[column] = (cell, left - 1)
                 continue
             if not waiting:
-                row.append(_TableCell(-1, "", head=False))
+                row.append(_TableCell(-1, "", is_header=False))
                 continue
             node = waiting.pop(0)
             head = node.tag == "th"
@@ -109,14 +109,14 @@ def _parse_span(node: LexborNode, name: str) -> int:
 def _split_headers(rows: list[list[_TableCell]]) -> tuple[list[str], list[list[_TableCell]]]:
     """What heads each column, from the first rows that hold nothing but heads; and the rows after those."""
     count = 0
-    while count < len(rows) and rows[count] and all(cell.head or not cell.text for cell in rows[count]):
+    while count < len(rows) and rows[count] and all(cell.is_header or not cell.text for cell in rows[count]):
         count += 1
     if count == len(rows):
         return [], rows
     width = max((len(row) for row in rows[:count]), default=0)
     heads = []
     for column in range(width):
-        over = {row[column].place: row[column].text for row in rows[:count] if column < len(row)}
+        over = {row[column].cell_index: row[column].text for row in rows[:count] if column < len(row)}
         heads.append(" ".join(text for text in over.values() if text))
     return heads, rows[count:]
 
@@ -125,12 +125,12 @@ def _format_row(row: list[_TableCell], heads: list[str]) -> str:
     parts: list[str] = []
     seen: set[int] = set()
     for column, cell in enumerate(row):
-        if not cell.text or cell.place in seen:
+        if not cell.text or cell.cell_index in seen:
             continue
-        seen.add(cell.place)
+        seen.add(cell.cell_index)
         head = heads[column] if column < len(heads) else ""
         parts.append(f"{head}: {cell.text}" if head and head != cell.text else cell.text)
-    if not heads and len(parts) == 2 and row[0].head:
+    if not heads and len(parts) == 2 and row[0].is_header:
         return f"{parts[0]}: {parts[1]}"
     return _SEPARATOR.join(parts)
 
@@ -174,7 +174,7 @@ class WikiPage:
     sections: tuple[tuple[str, int], ...]
     choices: tuple[DisambiguationChoice, ...]
     """The first link of each point of a list, of use on a page that only lists what else is called so."""
-    lists_names: bool
+    is_disambiguation: bool
     """Whether the page itself says that this is all it does."""
 
 
@@ -184,16 +184,18 @@ def parse_page(html: str, language: str) -> WikiPage:
     tree = LexborHTMLParser(html)
     root = tree.css_first(".mw-parser-output") or tree.body
     if root is None:
-        return WikiPage((), (), (), lists_names=False)
+        return WikiPage((), (), (), is_disambiguation=False)
     skipped = {node.mem_id for node in root.css(_IGNORED_SELECTOR)}
     skipped |= {
         node.mem_id for node in root.css("[style]") if _HIDDEN_STYLE_PATTERN.search(node.attributes.get("style") or "")
     }
     reader = _WikiPageParser(skipped - {node.mem_id for node in root.css(_FORMULA_SELECTOR)}, language)
-    reader.read(root)
-    reader.end()
+    reader.read_node(root)
+    reader.finish()
     lists_names = tree.css_first("#disambigbox, .dmbox, .disambigbox, #setindexbox") is not None
-    return WikiPage(tuple(reader.sentences), reader.kept_sections(), tuple(reader.choices), lists_names=lists_names)
+    return WikiPage(
+        tuple(reader.sentences), reader.nonempty_sections(), tuple(reader.choices), is_disambiguation=lists_names
+    )
 
 
 class _WikiPageParser:
@@ -206,7 +208,7 @@ class _WikiPageParser:
         self.sentences: list[str] = []
         self.choices: list[DisambiguationChoice] = []
 
-    def read(self, node: LexborNode, depth: int = 0) -> None:
+    def read_node(self, node: LexborNode, depth: int = 0) -> None:
         """Read what is inside a node; blocks end sentences, tables become rows."""
         for child in node.iter(include_text=True):
             if child.mem_id in self._skipped:
@@ -215,27 +217,27 @@ class _WikiPageParser:
             if child.is_text_node or tag == "math":
                 self._text.append(_node_text(child))
             elif tag in _INLINE_TAGS:
-                self._text.append(self.inline(child, depth + 1))
+                self._text.append(self.inline_text(child, depth + 1))
             elif tag == "br":
                 self._text.append("\n")
             else:
-                self._block(child, tag, depth + 1)
+                self._read_block(child, tag, depth + 1)
 
-    def _block(self, node: LexborNode, tag: str, depth: int) -> None:
-        self._flush()
+    def _read_block(self, node: LexborNode, tag: str, depth: int) -> None:
+        self._flush_text()
         if tag in _HEADING_TAGS:
-            self._heading(self.inline(node, depth))
+            self._add_heading(self.inline_text(node, depth))
         elif tag == "table":
-            self._table(node)
+            self._add_table(node)
         elif depth > _MAX_DEPTH:
             self._text.append(node.text())
         else:
             if tag == "li":
-                self._choice(node, depth)
-            self.read(node, depth)
-        self._flush()
+                self._add_choice(node, depth)
+            self.read_node(node, depth)
+        self._flush_text()
 
-    def inline(self, node: LexborNode, depth: int, gap: str = " ") -> str:
+    def inline_text(self, node: LexborNode, depth: int, gap: str = " ") -> str:
         """All text inside a node; blocks in it are set apart by `gap`."""
         if depth > _MAX_DEPTH:
             return node.text()
@@ -248,61 +250,61 @@ class _WikiPageParser:
             elif child.tag == "br":
                 parts.append(gap)
             elif child.tag in _INLINE_TAGS:
-                parts.append(self.inline(child, depth + 1, gap))
+                parts.append(self.inline_text(child, depth + 1, gap))
             else:
-                parts.append(gap + self.inline(child, depth + 1, gap) + gap)
+                parts.append(gap + self.inline_text(child, depth + 1, gap) + gap)
         return "".join(parts)
 
-    def cell(self, node: LexborNode, gap: str) -> str:
+    def cell_text(self, node: LexborNode, gap: str) -> str:
         """The text of a table's cell in one line, its parts set apart."""
-        parts = (" ".join(part.split()) for part in self.inline(node, 0, gap).split(gap))
+        parts = (" ".join(part.split()) for part in self.inline_text(node, 0, gap).split(gap))
         return gap.join(part for part in parts if part)
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Finish the last sentence."""
-        self._flush()
-        self._end_introduction()
+        self._flush_text()
+        self._flush_infobox()
 
-    def kept_sections(self) -> tuple[tuple[str, int], ...]:
+    def nonempty_sections(self) -> tuple[tuple[str, int], ...]:
         """The headings that have something under them."""
         starts = [*(place for _, place in self._sections), len(self.sentences)]
         return tuple(section for section, end in zip(self._sections, starts[1:], strict=True) if section[1] < end)
 
-    def _flush(self) -> None:
+    def _flush_text(self) -> None:
         text = "".join(self._text)
         self._text.clear()
         if text.strip():
             lines = "\n".join(" ".join(line.split()) for line in text.split("\n"))
             self.sentences += split_sentences(lines, self._language)
 
-    def _heading(self, text: str) -> None:
-        self._end_introduction()
+    def _add_heading(self, text: str) -> None:
+        self._flush_infobox()
         self._sections.append((" ".join(text.split()), len(self.sentences)))
 
-    def _end_introduction(self) -> None:
+    def _flush_infobox(self) -> None:
         """What stands in the infobox comes after the introduction, as a section of its own."""
         if self._boxes:
             self._sections.append((INFOBOX_HEADING, len(self.sentences)))
             self.sentences += self._boxes
             self._boxes.clear()
 
-    def _table(self, node: LexborNode) -> None:
+    def _add_table(self, node: LexborNode) -> None:
         names = node.attributes.get("class") or ""
         if "infobox" in names or "sinottico" in names:
-            rows = format_infobox_rows(node, self.cell)
+            rows = format_infobox_rows(node, self.cell_text)
             if not self._sections:
                 self._boxes += rows
                 return
         else:
-            rows = format_table_rows(node, self.cell)
+            rows = format_table_rows(node, self.cell_text)
         self.sentences += rows
 
-    def _choice(self, node: LexborNode, depth: int) -> None:
+    def _add_choice(self, node: LexborNode, depth: int) -> None:
         link = next((a for a in node.css("a[title]") if _is_page_link(a)), None)
         if link is None or (outer := link.attributes.get("title")) is None:
             return
-        shown = " ".join(self.inline(link, depth).split())
-        line = " ".join(self.inline(node, depth, "\n").strip().split("\n")[0].split())
+        shown = " ".join(self.inline_text(link, depth).split())
+        line = " ".join(self.inline_text(node, depth, "\n").strip().split("\n")[0].split())
         told = line.removeprefix(shown).lstrip(" ,:;–—-").strip()
         self.choices.append(DisambiguationChoice(outer, told))
 

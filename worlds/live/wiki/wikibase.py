@@ -34,16 +34,16 @@ class WikibaseApi:
         self._api = str(endpoint.api)
         self._articles = endpoint.articles
         self._language = endpoint.language
-        self._ids = EntityIdMapping.of(endpoint)
+        self._ids = EntityIdMapping.from_endpoint(endpoint)
 
-    def described(self, iris: Sequence[str]) -> dict[str, Entity]:
+    def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
         """The entities of these IRIs by IRI; those that are no ids of the wiki, or that it lacks, are left out."""
         ids = {self._ids.id_of(iri): iri for iri in iris if self._ids.is_entity(iri)}
         # For one id beyond its numbers the wiki would refuse all of them.
         asked = {entity: iri for entity, iri in ids.items() if int(entity[1:]) <= _MAX_ITEM_NUMBER}
         found: dict[str, Entity] = {}
         for part in iter_batches(list(asked), _BATCH_SIZE):
-            told = self._ask(
+            told = self._request(
                 WikibaseEntitiesResponse,
                 action="wbgetentities",
                 ids="|".join(part),
@@ -53,15 +53,15 @@ class WikibaseApi:
             )
             for entity, facts in told.entities.items():
                 # What was merged into another item comes with that one's facts, and stays what was asked for.
-                meant = facts.redirects.start if facts.redirects else entity
+                meant = facts.redirects.source if facts.redirects else entity
                 if meant in asked and facts.missing is None:
-                    found[asked[meant]] = self._entity(meant, facts)
+                    found[asked[meant]] = self._build_entity(meant, facts)
         return found
 
     def find(self, name: str, k: int) -> list[str]:
         """At most k IRIs of items called so, best first: by the beginnings of names, else by words."""
         language = self._language
-        items = self._ask(
+        items = self._request(
             WikibaseSearchResponse,
             action="wbsearchentities",
             search=name,
@@ -72,30 +72,32 @@ class WikibaseApi:
         )
         ids = [hit.id for hit in items.search]
         if not ids:
-            told = self._ask(
+            told = self._request(
                 WikiSearchResponse, action="query", list="search", srsearch=name, srlimit=str(k), srprop=""
             )
             ids = [hit.title.rpartition(":")[2] for hit in told.query.search]
         return [iri for one in ids if (iri := self._ids.iri_of(one))][:k]
 
-    def _entity(self, entity: str, facts: WikibaseEntityRecord) -> Entity:
+    def _build_entity(self, entity: str, facts: WikibaseEntityRecord) -> Entity:
         labels = {language: text.value for language, text in facts.labels.items()}
         descriptions = {language: text.value for language, text in facts.descriptions.items()}
-        label = self._text(labels) or entity
+        label = self._select_text(labels) or entity
         aliases = [one.value for language in (self._language, "mul") for one in facts.aliases.get(language, [])]
         own = [name for name in dict.fromkeys(aliases) if name != label]
-        return Entity(entity, label, self._text(descriptions), tuple(own[:_MAX_ALIASES]), self._title(facts))
+        return Entity(
+            entity, label, self._select_text(descriptions), tuple(own[:_MAX_ALIASES]), self._article_title(facts)
+        )
 
-    def _text(self, texts: Mapping[str, str]) -> str | None:
+    def _select_text(self, texts: Mapping[str, str]) -> str | None:
         return texts.get(self._language) or texts.get("mul") or next(iter(texts.values()), None)
 
-    def _title(self, facts: WikibaseEntityRecord) -> str | None:
+    def _article_title(self, facts: WikibaseEntityRecord) -> str | None:
         own = (link.url for link in sorted(facts.sitelinks.values(), key=lambda link: link.url))
         pages = (address for address in own if address.startswith(self._articles))
         return next((title for page in pages if (title := terms.title_from_page_iri(page))), None)
 
-    def _ask(self, wanted: type[ResponseT], **parameters: str) -> ResponseT:
+    def _request(self, wanted: type[ResponseT], **parameters: str) -> ResponseT:
         asked = urlencode({**parameters, "format": "json", "formatversion": "2"})
         return parse_response(
-            self._door.send(HttpRequest(f"{self._api}?{asked}", check=response_validator(wanted))), wanted
+            self._door.send(HttpRequest(f"{self._api}?{asked}", validate_response=response_validator(wanted))), wanted
         )

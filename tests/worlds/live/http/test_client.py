@@ -119,7 +119,7 @@ def test_every_fault_ends_within_the_limit_as_one_sentence_and_leaves_nothing_in
     assert server.host in sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
-    assert answers.latest(request.key) is None
+    assert answers.get_latest(request.cache_key) is None
 
 
 def test_what_comes_after_a_fault_is_given_and_recorded(
@@ -129,7 +129,7 @@ def test_what_comes_after_a_fault_is_given_and_recorded(
     request = HttpRequest(f"{server.url}/question")
     assert json.loads(door().send(request).body) == {"found": ["Ada"]}
     assert len(server.asked) == 3
-    recorded = answers.latest(request.key)
+    recorded = answers.get_latest(request.cache_key)
     assert recorded is not None
     assert json.loads(recorded.body) == {"found": ["Ada"]}
 
@@ -139,7 +139,7 @@ def test_a_status_that_is_not_worth_a_second_try_comes_with_what_the_host_said(
 ):
     server.will(status(500, b"S1T00: Transaction timed out"))
     with pytest.raises(HttpStatusError) as failed:
-        door().send(HttpRequest(server.url, again=frozenset({503})))
+        door().send(HttpRequest(server.url, retry_statuses=frozenset({503})))
     assert (failed.value.status, failed.value.body) == (500, b"S1T00: Transaction timed out")
     assert len(server.asked) == 1
 
@@ -150,10 +150,10 @@ def test_an_answer_that_says_busy_is_asked_for_again(server: Moody, door: Callab
             raise ServerBusy("it lags")
 
     server.will(says({"error": "maxlag"}), says({"ok": 1}))
-    assert json.loads(door().send(HttpRequest(server.url, check=free)).body) == {"ok": 1}
+    assert json.loads(door().send(HttpRequest(server.url, validate_response=free)).body) == {"ok": 1}
     server.will(says({"error": "maxlag"}))
     with pytest.raises(SourceUnavailable, match="it lags"):
-        door(attempts=2).send(HttpRequest(f"{server.url}/other", check=free))
+        door(attempts=2).send(HttpRequest(f"{server.url}/other", validate_response=free))
 
 
 @pytest.mark.parametrize("as_date", [False, True], ids=["seconds", "date"])
@@ -250,7 +250,7 @@ def test_several_requests_are_one_call_with_one_limit(server: Moody, door: Calla
     patient = door(seconds=1.0)
 
     def many() -> None:
-        with patient.one_call():
+        with patient.shared_deadline():
             for n in range(50):
                 patient.send(HttpRequest(f"{server.url}/{n}"))
 
@@ -297,7 +297,7 @@ def test_redirects_within_the_host_are_followed_but_not_for_ever(
 
 
 def test_a_name_without_an_address_is_told(answers: ResponseCache):
-    nowhere = RecordingHttpClient(RequestPolicy(frozenset({"nowhere.invalid"}), attempts=1), answers, WHO)
+    nowhere = RecordingHttpClient(RequestPolicy(frozenset({"nowhere.invalid"}), max_attempts=1), answers, WHO)
     with pytest.raises(SourceUnavailable, match="could not be reached"):
         nowhere.send(HttpRequest("https://nowhere.invalid/api"))
 
@@ -326,8 +326,8 @@ def test_a_recorded_answer_is_given_until_it_is_too_old(
     shared = door(keep=timedelta(days=7))
     old = datetime.now(UTC) - timedelta(days=8)
     request = HttpRequest(server.url)
-    answers.record(
-        request.key, HttpResponse(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old)
+    answers.store(
+        request.cache_key, HttpResponse(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old)
     )
     assert shared.send(request).body == b'{"now": 1}'
     assert shared.send(request).body == b'{"now": 1}'
@@ -340,7 +340,9 @@ def test_offline_the_record_answers_however_old_and_nobody_is_asked(
     server.will(says({"now": 1}))
     old = datetime.now(UTC) - timedelta(days=800)
     known = HttpRequest(server.url)
-    answers.record(known.key, HttpResponse(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old))
+    answers.store(
+        known.cache_key, HttpResponse(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old)
+    )
     offline = door(Access(offline=True))
     assert offline.send(known).body == b'{"then": 1}'
     with pytest.raises(SourceUnavailable, match="has not been asked this before, and Showhow is offline"):
@@ -352,7 +354,10 @@ def test_a_verdict_on_what_was_asked_is_told_again_offline_and_asked_again_onlin
     server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     server.will(status(400, b"Parse error at 1:7"), status(400, b"Parse error at 1:7"), says({"a": 1}))
-    plain, judged = HttpRequest(f"{server.url}/plain"), HttpRequest(f"{server.url}/judged", verdicts=frozenset({400}))
+    plain, judged = (
+        HttpRequest(f"{server.url}/plain"),
+        HttpRequest(f"{server.url}/judged", recorded_error_statuses=frozenset({400})),
+    )
     for request in (plain, judged):
         with pytest.raises(HttpStatusError, match="400"):
             door().send(request)
@@ -374,7 +379,7 @@ def test_as_of_a_moment_the_answers_are_those_of_then(
     days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 10, 20)]
     for day in days:
         body = json.dumps({"day": day.day}).encode()
-        answers.record(request.key, HttpResponse(server.url, 200, {"content-type": "application/json"}, body, day))
+        answers.store(request.cache_key, HttpResponse(server.url, 200, {"content-type": "application/json"}, body, day))
     for moment, told in ((days[0], 1), (days[1] - timedelta(seconds=1), 1), (days[1], 10), (datetime.now(UTC), 20)):
         assert json.loads(door(Access(as_of=moment)).send(request).body) == {"day": told}
     with pytest.raises(SourceUnavailable, match="had not been asked this by 2026-02-28"):
@@ -435,6 +440,6 @@ def test_a_key_is_sent_and_stands_nowhere_else(
     told = [str(failed.value), repr(failed.value.body), str(lost.value), given.body.decode(), repr(keyed._policy)]
     assert not [text for text in [*told, *capfd.readouterr()] if KEY in text]
     assert not [file for file in tmp_path.iterdir() if KEY.encode() in file.read_bytes()]
-    recorded = ResponseCache(tmp_path / RESPONSE_CACHE_FILE).latest(HttpRequest(server.url).key)
+    recorded = ResponseCache(tmp_path / RESPONSE_CACHE_FILE).get_latest(HttpRequest(server.url).cache_key)
     assert recorded is not None
     assert KEY not in repr(recorded)

@@ -47,12 +47,12 @@ def test_any_moment_gives_the_last_answer_before_it(
     answers = ResponseCache(tmp_path_factory.mktemp("answers") / RESPONSE_CACHE_FILE)
     kept: dict[tuple[str, int], bytes] = {}
     for key, body, minute in asked:
-        answers.record(key, answer(body, START + timedelta(minutes=minute)))
+        answers.store(key, answer(body, START + timedelta(minutes=minute)))
         kept.setdefault((key, minute), body)
     for key in "abc":
         for until in range(-1, 52, 4):
             before = [minute for known, minute in kept if known == key and minute <= until]
-            found = answers.latest(key, START + timedelta(minutes=until))
+            found = answers.get_latest(key, START + timedelta(minutes=until))
             assert (found.body if found else None) == (kept[key, max(before)] if before else None)
     answers.close()
 
@@ -60,9 +60,9 @@ def test_any_moment_gives_the_last_answer_before_it(
 def test_an_answer_comes_back_as_it_was(tmp_path: Path):
     given_answer = answer("naïve 😀".encode() * 1000)
     first = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
-    first.record("GET http://wiki.example/api?q=1", given_answer)
+    first.store("GET http://wiki.example/api?q=1", given_answer)
     first.close()
-    assert ResponseCache(tmp_path / RESPONSE_CACHE_FILE).latest("GET http://wiki.example/api?q=1") == given_answer
+    assert ResponseCache(tmp_path / RESPONSE_CACHE_FILE).get_latest("GET http://wiki.example/api?q=1") == given_answer
 
 
 def test_only_what_describes_an_answer_is_kept_of_its_headers(tmp_path: Path):
@@ -73,8 +73,8 @@ def test_only_what_describes_an_answer_is_kept_of_its_headers(tmp_path: Path):
         "www-authenticate": "Bearer",
         "date": "today",
     }
-    answers.record("k", HttpResponse("http://a/", 200, headers, b"", START))
-    found = answers.latest("k")
+    answers.store("k", HttpResponse("http://a/", 200, headers, b"", START))
+    found = answers.get_latest("k")
     assert found is not None
     assert found.headers == {"content-type": "text/plain"}
 
@@ -83,7 +83,7 @@ def test_equal_bodies_take_their_place_once(tmp_path: Path):
     answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     body = bytes(range(256)) * 2000
     for n in range(50):
-        answers.record("k", answer(body, START + timedelta(days=n)))
+        answers.store("k", answer(body, START + timedelta(days=n)))
     answers.close()
     assert (tmp_path / RESPONSE_CACHE_FILE).stat().st_size < 2 * len(body)
 
@@ -93,15 +93,15 @@ def test_many_threads_and_two_processes_lose_nothing(tmp_path: Path):
     mine = ResponseCache(file)
     others = [subprocess.Popen([sys.executable, "-c", WRITES, file, name], cwd=ROOT) for name in ("left", "right")]
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda n: mine.record(f"mine {n}", answer(b"%d" % n)), range(300)))
+        list(threads.map(lambda n: mine.store(f"mine {n}", answer(b"%d" % n)), range(300)))
     assert [process.wait(timeout=120) for process in others] == [0, 0]
     for name in ("left", "right"):
         for n in range(150):
-            found = mine.latest(f"{name} {n}")
+            found = mine.get_latest(f"{name} {n}")
             assert found is not None
             assert found.body == f"{name} {n}".encode() * 50
-    assert all((found := mine.latest(f"mine {n}")) and found.body == b"%d" % n for n in range(300))
-    shared = mine.latest("shared")
+    assert all((found := mine.get_latest(f"mine {n}")) and found.body == b"%d" % n for n in range(300))
+    shared = mine.get_latest("shared")
     assert shared is not None
     assert shared.body.split()[0] in {b"left", b"right"}
 
@@ -117,9 +117,9 @@ def test_a_file_that_is_no_record_is_told(tmp_path: Path):
 def test_a_record_that_was_damaged_is_told(damage: str, tmp_path: Path):
     file = tmp_path / RESPONSE_CACHE_FILE
     answers = ResponseCache(file)
-    answers.record("a question", HttpResponse("http://h.example/", 200, {}, b"{}", datetime.now(UTC)))
+    answers.store("a question", HttpResponse("http://h.example/", 200, {}, b"{}", datetime.now(UTC)))
     with closing(sqlite3.connect(file)) as other, other:
         other.execute(damage)
     with pytest.raises(SourceUnavailable, match=r"The record of answers .* cannot be read"):
-        answers.latest("a question")
+        answers.get_latest("a question")
     answers.close()

@@ -37,7 +37,7 @@ class Watched(RecordingHttpClient):
     def __init__(
         self, url: str, folder: Path, access: Access = CONTACT, headers: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        policy = RequestPolicy(frozenset({get_host(url)}), headers, per_minute=1_000_000, seconds=60)
+        policy = RequestPolicy(frozenset({get_host(url)}), headers, max_per_minute=1_000_000, timeout_seconds=60)
         super().__init__(policy, ResponseCache(folder / "answers.sqlite"), access)
         self.sent: list[HttpRequest] = []
 

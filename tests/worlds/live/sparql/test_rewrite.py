@@ -94,7 +94,7 @@ def test_a_select_gets_a_limit_of_one_row_more_and_stays_what_it_is(made):
     wanted = 101 if limit is None or limit > 100 else limit
     told = parseQuery(prepared.text)[1]
     assert int(told.limitoffset.limit) == wanted
-    assert prepared.capped is (limit is None or limit > 100)
+    assert prepared.limit_added is (limit is None or limit > 100)
     # With the same limit written by hand, the two mean the same.
     original = parseQuery(declared(sparql))[1]
     for one in (told, original):
@@ -188,9 +188,9 @@ def test_the_lines_of_a_query_keep_their_numbers_in_what_a_server_says():
     prepared = prepare_query(LABELS, PLAIN)
     assert prepared.added_lines == 1
     line = next(n for n, text in enumerate(prepared.text.splitlines(), 1) if "ORDER BY" in text)
-    assert prepared.own_places(f"error at {line}:7: expected") == "error at 4:7: expected"
-    assert prepared.own_places(f"compiler, line {line}: syntax") == "compiler, line 4: syntax"
-    assert prepared.own_places("took 10:20:30 and 99 lines") == "took 10:20:30 and 99 lines"
+    assert prepared.restore_line_numbers(f"error at {line}:7: expected") == "error at 4:7: expected"
+    assert prepared.restore_line_numbers(f"compiler, line {line}: syntax") == "compiler, line 4: syntax"
+    assert prepared.restore_line_numbers("took 10:20:30 and 99 lines") == "took 10:20:30 and 99 lines"
 
 
 def test_an_endpoint_may_have_name_spaces_and_prefixes_of_its_own():

@@ -31,7 +31,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResponseCache]
 
 def door_to(url: str, answers: ResponseCache, access: Access = WHO, seconds: float = 120.0) -> RecordingHttpClient:
     return RecordingHttpClient(
-        RequestPolicy(frozenset({get_host(url)}), per_minute=1_000_000, seconds=seconds), answers, access
+        RequestPolicy(frozenset({get_host(url)}), max_per_minute=1_000_000, timeout_seconds=seconds), answers, access
     )
 
 
@@ -141,13 +141,13 @@ def test_what_is_not_there_is_told_with_what_is_near(text: MediaWikiText):
 
 
 def test_the_item_of_a_title_is_found_as_its_article_is(text: MediaWikiText):
-    assert text.item_of("Northbridge") == text.item_of("North Bridge") == text.item_of("northbridge") == "Q9001"
-    assert text.item_of("ada reed") == "Q9002"
-    assert text.item_of("Instructions for readers") is None
+    assert text.find_item("Northbridge") == text.find_item("North Bridge") == text.find_item("northbridge") == "Q9001"
+    assert text.find_item("ada reed") == "Q9002"
+    assert text.find_item("Instructions for readers") is None
     with pytest.raises(AmbiguousTitle):
-        text.item_of("Mercury")
+        text.find_item("Mercury")
     with pytest.raises(NotFound):
-        text.item_of("No such page")
+        text.find_item("No such page")
 
 
 def test_instructions_in_a_page_come_out_as_text(text: MediaWikiText):
@@ -211,7 +211,7 @@ def test_every_first_film_or_person_of_real_questions_is_found(
 def test_properties_come_in_batches(mediawiki: MediaWiki, answers: ResponseCache):
     api = WikiApi(mediawiki.api, "en", door_to(mediawiki.api, answers))
     wanted = {page.title: page.item for page in mediawiki.pages if page.item}
-    found = api.properties([*wanted, "No such page", "Hydrargyrum", "[bad]"])
+    found = api.load_properties([*wanted, "No such page", "Hydrargyrum", "[bad]"])
     assert {title: page.item for title, page in found.items() if title in wanted} == wanted
     assert found["Hydrargyrum"].title == "Mercury (element)"
     assert not {"No such page", "[bad]"} & set(found)

@@ -97,7 +97,7 @@ def test_the_relations_are_the_direct_ones_with_the_wikis_labels_and_types(graph
 
 def test_the_vocabulary_is_what_the_wiki_defines_used_or_not_and_comes_in_pages(graph, wiki, monkeypatch):
     # Of the graph itself, since the wiki gives fifty at a time and Wikidata has more than 12,000.
-    monkeypatch.setattr(relations, "_PAGE", 2)
+    monkeypatch.setattr(relations, "_PAGE_SIZE", 2)
     assert graph.vocabulary() == (
         Relation("P2048", "height", (), "number"),
         Relation("P22", "father", ("dad", "papa"), "entity"),
