@@ -11,9 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from app.services import services
 from db import drafts
 from db.database import StoreError
-from runs.services import database
 
 MAX_DRAFT_BYTES = 4 * 1024 * 1024
 
@@ -50,5 +50,5 @@ async def save_draft(request: Request) -> JSONResponse:
 
 
 def _store_draft(trace_id: UUID, content: dict[str, object]) -> str:
-    with database().begin() as session:
+    with services().database.begin() as session:
         return drafts.save_draft(session, trace_id, content).saved_at.isoformat()

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from app.services import services
 from db.database import RowNotFound
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from fewshot_library.formats.export import TraceExport
-from runs.services import tool_registry
 from tools.tool import Tool
 
 
@@ -17,8 +17,8 @@ def build_export(session: Any, records: Iterable[TraceRecord]) -> TraceExport:
     """These traces of the store, ready for any format."""
     return TraceExport(
         records,
-        tools={name: _tool_definition(tool) for name, tool in tool_registry().all_tools().items()},
-        offered_tools=tuple(tool.name for tool in tool_registry().available_tools(None)),
+        tools={name: _tool_definition(tool) for name, tool in services().tool_registry().all_tools().items()},
+        offered_tools=tuple(tool.name for tool in services().tool_registry().available_tools(None)),
         find_trace=partial(_find_trace, session),
     )
 

@@ -9,35 +9,35 @@ from db.libraries import DemonstrationFilter, find_version, list_matching_ids
 from db.traces import load_trace
 from evaluation.report_cache import Report, load_report, save_report
 from reasoners.drift import StepDrift, TraceDrift, check_trace_drift
-from runs.services import database, settings, tool_context, tool_registry
+from runs.services import Services
 from worlds.folder import WorldError
 from worlds.source import SourceError
 
 _STATES_BY_SEVERITY = ("broken", "differs")
 
 
-def list_demonstration_ids(library: str | None, wanted: DemonstrationFilter) -> list[UUID]:
+def list_demonstration_ids(services: Services, library: str | None, wanted: DemonstrationFilter) -> list[UUID]:
     """The traces of the version that NAME or NAME:NUMBER names, or all approved ones, that fit."""
-    with database().read() as session:
+    with services.database.read() as session:
         return list_matching_ids(session, wanted, find_version(session, library).id if library is not None else None)
 
 
-def compute_drift(ids: Sequence[UUID], done: Callable[[int, int], None]) -> Report:
+def compute_drift(services: Services, ids: Sequence[UUID], done: Callable[[int, int], None]) -> Report:
     """Run every trace again; `done` hears how many of how many are done."""
     found: list[TraceDrift] = []
     for place, trace_id in enumerate(ids, 1):
-        found.append(_check_trace(trace_id))
+        found.append(_check_trace(services, trace_id))
         done(place, len(ids))
     counts = {state: sum(each.state == state for each in found) for state in ("same", "differs", "broken")}
     changed = [each.to_json() for state in _STATES_BY_SEVERITY for each in found if each.state == state]
     return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "traces": len(found), **counts, "changed": changed}
 
 
-def _check_trace(trace_id: UUID) -> TraceDrift:
-    with database().read() as session:
+def _check_trace(services: Services, trace_id: UUID) -> TraceDrift:
+    with services.database.read() as session:
         record = load_trace(session, trace_id)
     try:
-        context = tool_context(record.project.world)
+        context = services.tool_context(record.project.world)
     except (WorldError, SourceError) as gone:
         # Nothing can be run there: each step has broken for the same reason.
         steps = [
@@ -46,22 +46,22 @@ def _check_trace(trace_id: UUID) -> TraceDrift:
             if s.tool is not None
         ]
         return TraceDrift(str(trace_id), record.question.text, record.project.world, tuple(steps))
-    return check_trace_drift(record, context, tool_registry().find)
+    return check_trace_drift(record, context, services.tool_registry().find)
 
 
-def load_drift(library: str | None) -> Report | None:
+def load_drift(services: Services, library: str | None) -> Report | None:
     """The last report about the version, or about all approved traces; None when there is none."""
-    return load_report(_drift_path(library))
+    return load_report(_drift_path(services, library))
 
 
-def save_drift(library: str | None, report: Report) -> None:
+def save_drift(services: Services, library: str | None, report: Report) -> None:
     """Keep the report until there is a newer one."""
-    save_report(_drift_path(library), report)
+    save_report(_drift_path(services, library), report)
 
 
-def _drift_path(library: str | None) -> Path:
+def _drift_path(services: Services, library: str | None) -> Path:
     if library is None:
-        return settings().home / "drift.json"
-    with database().read() as session:
+        return services.settings.home / "drift.json"
+    with services.database.read() as session:
         found = find_version(session, library)
-    return settings().home / "libraries" / found.name / f"{found.number}-drift.json"
+    return services.settings.home / "libraries" / found.name / f"{found.number}-drift.json"

@@ -20,7 +20,7 @@ from db.database import Conflict
 from db.models import Library, Project, Run
 from db.verifications import Repair, VerificationOutcome
 from fewshot_library.card import FreezeOptions
-from runs.services import database, freeze_demonstrations
+from runs.services import Services
 from settings import DEFAULT_LIBRARY
 
 KindType = TypeVar("KindType", bound=Hashable)
@@ -60,59 +60,59 @@ class VerificationFailure:
         return self.repair is None or self.repair.status in ("rejected", "failed")
 
 
-def list_failures(run: Run) -> list[VerificationFailure]:
+def list_failures(services: Services, run: Run) -> list[VerificationFailure]:
     """The run's failures: those that nobody repairs yet first, in the order in which they teach most."""
-    with database().read() as session:
+    with services.database.read() as session:
         found = [each for each in verifications.list_outcomes(session, run) if each.is_failed]
         repairs = verifications.find_repairs(session, found)
     every = [VerificationFailure(each, repairs.get(each.trace_id) if each.trace_id else None) for each in found]
-    shown = count_demonstrations_by_kind(run)
+    shown = count_demonstrations_by_kind(services, run)
     left, taken = [each for each in every if each.is_open], [each for each in every if not each.is_open]
     shown.update(each.outcome.kind for each in taken)
     order = order_repairs([each.outcome.kind for each in left], shown)
     return [left[place] for place in order] + taken
 
 
-def count_demonstrations_by_kind(run: Run) -> Counter[str | None]:
+def count_demonstrations_by_kind(services: Services, run: Run) -> Counter[str | None]:
     """How many demonstrations of each kind the run's library has."""
     if run.library_id is None:
         return Counter()
-    with database().read() as session:
+    with services.database.read() as session:
         held = libraries.list_matching_ids(session, libraries.DemonstrationFilter(), run.library_id)
         return verifications.count_kinds(session, held)
 
 
-def claim_next_failure(project: Project, person_id: UUID) -> VerificationFailure | None:
+def claim_next_failure(services: Services, project: Project, person_id: UUID) -> VerificationFailure | None:
     """What this person should repair next of the latest verification, held for them; None when nothing is left."""
-    with database().read() as session:
+    with services.database.read() as session:
         runs = verifications.list_verifications(session, project.id)
         left = verifications.skipped_question_ids(session, person_id)
     if not runs:
         return None
-    every = [each for each in list_failures(runs[0]) if each.outcome.question_id not in left]
+    every = [each for each in list_failures(services, runs[0]) if each.outcome.question_id not in left]
     mine = [
         each for each in every if each.repair and (each.repair.status, each.repair.person_id) == ("held", person_id)
     ]
     found = next(iter([*mine, *(each for each in every if each.is_open)]), None)
     if found is not None:
-        with database().begin() as session:
+        with services.database.begin() as session:
             reserve_question(session, found.outcome.question_id, person_id)
     return found
 
 
-def list_approved_repairs(run: Run) -> list[UUID]:
+def list_approved_repairs(services: Services, run: Run) -> list[UUID]:
     """The approved repairs of the run's failures."""
-    with database().read() as session:
+    with services.database.read() as session:
         failed = [each for each in verifications.list_outcomes(session, run) if each.is_failed]
         return verifications.list_approved_repairs(session, failed)
 
 
-def freeze_repairs(run: Run, by: str, name: str | None = None) -> Library:
+def freeze_repairs(services: Services, run: Run, by: str, name: str | None = None) -> Library:
     """The next version of the run's library, or of another name, with the approved repairs added."""
-    repairs = set(list_approved_repairs(run))
+    repairs = set(list_approved_repairs(services, run))
     if not repairs:
         raise Conflict("no repair of this verification is approved yet; repair a failure on the Annotate page first")
-    with database().read() as session:
+    with services.database.read() as session:
         held = libraries.load_demonstrations(session, run.library_id) if run.library_id else []
         known = {each.trace_id for each in held}
         fresh = [
@@ -124,6 +124,6 @@ def freeze_repairs(run: Run, by: str, name: str | None = None) -> Library:
     added = f"{len(fresh)} repair{'' if len(fresh) == 1 else 's'}"
     note = f"{told or 'nothing'} and {added} of failures of the verification of {run.started_at:%Y-%m-%d %H:%M} UTC"
     named = name or (told.rpartition(":")[0] if told else DEFAULT_LIBRARY)
-    return freeze_demonstrations(
+    return services.freeze_demonstrations(
         named, [*held, *fresh], libraries.DemonstrationFilter(), FreezeOptions(by=by, note=note)
     )

@@ -13,7 +13,7 @@ from db.projects import count_questions, find_project, list_question_texts
 from evaluation.report_cache import Report, load_report, save_report
 from fewshot_library.selection import SelectionConfig
 from fewshot_library.usage import count_selections
-from runs.services import database, open_library, settings
+from runs.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class UsageRequest:
     leave_out_itself: bool
 
 
-def load_usage(asked: UsageRequest) -> Report | None:
+def load_usage(services: Services, asked: UsageRequest) -> Report | None:
     """The report, if it was made before and the project has had no new question since."""
-    return load_report(_usage_path(asked))
+    return load_report(_usage_path(services, asked))
 
 
-def compute_usage(asked: UsageRequest, done: Callable[[int, int], None]) -> Report:
+def compute_usage(services: Services, asked: UsageRequest, done: Callable[[int, int], None]) -> Report:
     """Choose for every question of the project, and keep the report; `done` hears how many of how many are done."""
-    file = _usage_path(asked)
-    found, opened = open_library(asked.library)
-    with database().read() as session:
+    file = _usage_path(services, asked)
+    found, opened = services.open_library(asked.library)
+    with services.database.read() as session:
         texts = list_question_texts(session, _project_id(session, asked.project))
     counted = count_selections(
         opened,
@@ -60,13 +60,13 @@ def _project_id(session: Any, name: str) -> Any:
     return project.id
 
 
-def _usage_path(asked: UsageRequest) -> Path:
+def _usage_path(services: Services, asked: UsageRequest) -> Path:
     """Where the report is kept: another place for every version, way to choose, encoder and number of questions."""
-    with database().read() as session:
+    with services.database.read() as session:
         found = find_version(session, asked.library)
         project = _project_id(session, asked.project)
         questions = count_questions(session, project)
     way = asdict(asked.selection_config) | {"left_out": sorted(asked.selection_config.left_out)}
-    key = [str(found.id), str(project), questions, settings().encoder, asked.leave_out_itself, way]
+    key = [str(found.id), str(project), questions, services.settings.encoder, asked.leave_out_itself, way]
     told = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-    return settings().home / "libraries" / found.name / f"{found.number}-usage" / f"{told[:24]}.json"
+    return services.settings.home / "libraries" / found.name / f"{found.number}-usage" / f"{told[:24]}.json"

@@ -18,7 +18,7 @@ from db.tool_report import (
     build_tool_report,
 )
 from evaluation.number_format import format_count, format_money, format_tokens
-from runs.services import database
+from runs.services import Services
 from tools.failures import ERROR_KINDS, classify_error
 
 CSV_COLUMNS = (
@@ -51,15 +51,15 @@ class _CachedToolReport:
 _report_cache: dict[ToolCallFilter, _CachedToolReport] = {}
 
 
-def compute_tool_report(scope: ToolCallFilter) -> ToolReport:
+def compute_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport:
     """The report; Missing when there is no such project."""
-    with database().read() as session:
+    with services.database.read() as session:
         if scope.project is not None and find_project(session, scope.project) is None:
             raise RowNotFound(f"there is no project {scope.project!r}; `showhow questions import` makes one")
         return build_tool_report(session, scope, classify_error)
 
 
-def get_cached_tool_report(scope: ToolCallFilter) -> ToolReport:
+def get_cached_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport:
     """The report, made anew unless it was a moment ago; what took long to count may be older."""
     known = _report_cache.get(scope)
     now = time.monotonic()
@@ -67,7 +67,7 @@ def get_cached_tool_report(scope: ToolCallFilter) -> ToolReport:
         return known.report
     if len(_report_cache) >= _CACHE_SIZE:
         _report_cache.clear()
-    report = compute_tool_report(scope)
+    report = compute_tool_report(services, scope)
     _report_cache[scope] = _CachedToolReport(report, now, time.monotonic() - now)
     return report
 

@@ -29,7 +29,7 @@ from runs.preparation import RunConfig, prepare_task
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, RunStopped
 from runs.runner import run_reasoner as drive
-from runs.services import chat, database, settings
+from runs.services import Services
 
 RESUMABLE_ENDINGS = (None, "stopped")
 """Endings of traces that are not over: those that a process left behind, and those that were stopped."""
@@ -66,10 +66,10 @@ class ExecutionOptions:
     """Whether questions that failed or reached a limit are tried again."""
 
 
-def start_verification(plan: VerificationPlan) -> Run:
+def start_verification(services: Services, plan: VerificationPlan) -> Run:
     """The verification of that plan that is not over yet, or a new one over the project's questions."""
-    told = plan.to_json()
-    with database().begin() as session:
+    told = replace(plan, run_config=plan.run_config.pin(services)).to_json()
+    with services.database.begin() as session:
         project = find_project(session, plan.project)
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
@@ -80,7 +80,7 @@ def start_verification(plan: VerificationPlan) -> Run:
         if not questions:
             raise Conflict(f"no question of {plan.project!r} has a gold answer, so that nothing can be verified")
         configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
-        version = plan.run_config.library_version()
+        version = plan.run_config.library_version(services)
         run = Run(
             name=VERIFICATION_NAME, reasoner=plan.run_config.reasoner, world=project.world, configuration=configuration
         )
@@ -88,12 +88,12 @@ def start_verification(plan: VerificationPlan) -> Run:
         return runs.start_run(session, run)
 
 
-def start_repair_verification(run: Run, freeze: Callable[[], Library]) -> Run:
+def start_repair_verification(services: Services, run: Run, freeze: Callable[[], Library]) -> Run:
     """A new verification over the failures of one, with the version that `freeze` makes of their repairs.
 
     The one that was begun before with these repairs and is not over is gone on with.
     """
-    with database().read() as session:
+    with services.database.read() as session:
         failed = [str(each.question_id) for each in verifications.list_outcomes(session, run) if each.is_failed]
         project_id = UUID(run.configuration["project_id"])
         for later in verifications.list_verifications(session, project_id):
@@ -109,7 +109,7 @@ def start_repair_verification(run: Run, freeze: Callable[[], Library]) -> Run:
     later = Run(
         name=VERIFICATION_NAME, reasoner=run.reasoner, world=run.world, configuration=told, library_id=version.id
     )
-    with database().begin() as session:
+    with services.database.begin() as session:
         return runs.start_run(session, later)
 
 
@@ -121,19 +121,19 @@ def _sample_evenly(questions: list[Question], most: int | None) -> list[Question
 
 
 def run_verification(
-    run_id: UUID, pace: ExecutionOptions, stop: Event, tell: Callable[[int, int], None]
+    services: Services, run_id: UUID, pace: ExecutionOptions, stop: Event, tell: Callable[[int, int], None]
 ) -> list[VerificationOutcome]:
     """Answer the questions that are left, and give what became of all; `tell` hears how many of how many are over.
 
     Conflict when another process is at work on it. The rest is left for the next time when it is stopped or has cost
     what it may.
     """
-    with _hold_run_lock(run_id):
-        with database().read() as session:
+    with _hold_run_lock(services, run_id):
+        with services.database.read() as session:
             run = verifications.find_verification(session, run_id)
         every = len(verifications.verified_question_ids(run))
-        with ReplyCache(_reply_cache_path(run)) as kept, ThreadPoolExecutor(pace.concurrency) as pool:
-            work = _VerificationWorker(run, pace, stop, kept)
+        with ReplyCache(_reply_cache_path(services, run)) as kept, ThreadPoolExecutor(pace.concurrency) as pool:
+            work = _VerificationWorker(services, run, pace, stop, kept)
             left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
             begun = [pool.submit(work.answer_question, question) for question in left]
             for done in _iterate_completed(begun, stop):
@@ -144,9 +144,9 @@ def run_verification(
             raise Conflict(f"{work.model_error} The same words again go on with the verification.")
         found = work.outcomes()
         if all(each.is_finished for each in found):
-            with database().begin() as session:
+            with services.database.begin() as session:
                 runs.finish_run(session, run_id)
-            _reply_cache_path(run).unlink(missing_ok=True)
+            _reply_cache_path(services, run).unlink(missing_ok=True)
         return found
 
 
@@ -162,8 +162,8 @@ def _iterate_completed(begun: list[Future[None]], stop: Event) -> Iterator[Futur
 
 
 @contextmanager
-def _hold_run_lock(run_id: UUID) -> Iterator[None]:
-    folder = settings().home / "runs"
+def _hold_run_lock(services: Services, run_id: UUID) -> Iterator[None]:
+    folder = services.settings.home / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     # The system lets go of the lock when the process ends, however it ends.
     lock = FileLock(folder / f"{run_id}.lock")
@@ -176,8 +176,8 @@ def _hold_run_lock(run_id: UUID) -> Iterator[None]:
         ) from None
 
 
-def _reply_cache_path(run: Run) -> Any:
-    return settings().home / "runs" / f"{run.id}.replies"
+def _reply_cache_path(services: Services, run: Run) -> Any:
+    return services.settings.home / "runs" / f"{run.id}.replies"
 
 
 class _GuardedModel:
@@ -204,12 +204,13 @@ class _GuardedModel:
 class _VerificationWorker:
     """One verification at work."""
 
-    def __init__(self, run: Run, pace: ExecutionOptions, stop: Event, kept: ReplyCache) -> None:
+    def __init__(self, services: Services, run: Run, pace: ExecutionOptions, stop: Event, kept: ReplyCache) -> None:
+        self._services = services
         self._run = run
         self._pace = pace
         self._stop = stop
         self._kept = kept
-        self._model = chat()
+        self._model = services.chat
         self.model_error: str | None = None
         """Why the model cannot be asked at all."""
         self.unreachable_count = 0
@@ -220,14 +221,14 @@ class _VerificationWorker:
 
     def outcomes(self) -> list[VerificationOutcome]:
         """What has become of every question."""
-        with database().read() as session:
+        with self._services.database.read() as session:
             return verifications.list_outcomes(session, self._run)
 
     def score_missing_answers(self) -> None:
         """Score the answers of which a process that ended in between had only kept the trace."""
         for each in self.outcomes():
             if each.answer is not None and each.score is None and each.trace_id is not None:
-                with database().begin() as session:
+                with self._services.database.begin() as session:
                     verifications.save_score(session, each.trace_id, score_against_gold(each.answer, each.gold))
 
     def answer_question(self, question_id: UUID) -> None:
@@ -236,7 +237,7 @@ class _VerificationWorker:
         if self._stop.is_set() or limits is None:
             return
         trace, question, project = self._open_trace(question_id)
-        task = prepare_task(question, project, self._way).task
+        task = prepare_task(self._services, question, project, self._way).task
         if self._model is not None:
             # What is kept costs nothing and is had at any time.
             watched = self._model.with_model_wrapper(lambda model: _GuardedModel(model, self))
@@ -244,11 +245,11 @@ class _VerificationWorker:
         ended = drive(
             self._way.make_reasoner(heard=False),
             task,
-            StoreRecorder(database(), trace),
+            StoreRecorder(self._services.database, trace),
             RunControl(limits=limits, stop=self._stop),
         )
         if ended.answers is not None:
-            with database().begin() as session:
+            with self._services.database.begin() as session:
                 verifications.save_score(
                     session, trace.id, score_against_gold(ended.answers.final_answer, question.gold_answers)
                 )
@@ -286,7 +287,7 @@ class _VerificationWorker:
         return max(sum(known), replies or 0.0)
 
     def _open_trace(self, question_id: UUID) -> tuple[Trace, Question, Any]:
-        with database().begin() as session:
+        with self._services.database.begin() as session:
             trace = verifications.find_run_trace(session, self._run, question_id)
             if trace is None:
                 trace = runs.start_run_trace(session, self._run, question_id, {})

@@ -7,8 +7,6 @@ of the server (`asks().start`). The trace is what is true: the Ask only knows wh
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
-from threading import Lock, Thread
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +32,7 @@ from runs.preparation import REPLAY, PreparedTask, RunConfig, build_bare_task, p
 from runs.process import current_worker_id, is_worker_alive
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
-from runs.services import database, settings
+from runs.services import Services
 from tools.errors import ToolError
 from worlds.folder import WorldError
 from worlds.open import read_world_metadata
@@ -87,7 +85,14 @@ def _ignore_step(_step: Step) -> None:
 class ActiveRun:
     """One run at work on one trace."""
 
-    def __init__(self, trace_id: UUID, reins: RunControl, on_step: Callable[[Step], None] = _ignore_step) -> None:
+    def __init__(
+        self,
+        services: Services,
+        trace_id: UUID,
+        reins: RunControl,
+        on_step: Callable[[Step], None] = _ignore_step,
+    ) -> None:
+        self.services = services
         self.trace_id = trace_id
         self.phase = "choosing demonstrations"
         """What it does before the first step; "" from then on."""
@@ -114,11 +119,11 @@ class ActiveRun:
 
     def execute(self) -> RunOutcome:
         """Choose the demonstrations, let the reasoner answer, and tell how that ended."""
-        with database().read() as session:
+        with self.services.database.read() as session:
             record = traces.load_trace(session, self.trace_id)
         ended = self._run_reasoner(record)
         if record.trace.run_id is not None:
-            with database().begin() as session:
+            with self.services.database.begin() as session:
                 runs.finish_run(session, record.trace.run_id)
         return ended
 
@@ -142,14 +147,14 @@ class ActiveRun:
 
     def _load_task(self, record: TraceRecord, way: RunConfig) -> Task:
         if "demonstrations" in record.trace.configuration:
-            return _restore_task(record, way)
-        found = prepare_task(record.question, record.project, way)
-        with database().begin() as session:
+            return _restore_task(self.services, record, way)
+        found = prepare_task(self.services, record.question, record.project, way)
+        with self.services.database.begin() as session:
             runs.update_configuration(session, self.trace_id, {"demonstrations": _demonstration_references(found)})
         return found.task
 
     def _record_failure(self, ended: RunOutcome) -> RunOutcome:
-        with database().begin() as session:
+        with self.services.database.begin() as session:
             runs.finish_run_trace(session, self.trace_id, ended, seen=runs.trace_version(session, self.trace_id))
         return ended
 
@@ -158,9 +163,9 @@ class _NotifyingRecorder(StoreRecorder):
     """Keeps the run in the store and tells of its steps."""
 
     def __init__(self, ask: ActiveRun) -> None:
-        with database().read() as session:
+        with ask.services.database.read() as session:
             trace = traces.load_trace(session, ask.trace_id).trace
-        super().__init__(database(), trace)
+        super().__init__(ask.services.database, trace)
         self._ask = ask
 
     def begin(self, new: Any) -> Step:
@@ -174,52 +179,56 @@ class _NotifyingRecorder(StoreRecorder):
         return done
 
 
-def begin_run(wanted: AskRequest, reins: RunControl | None = None) -> ActiveRun:
+def begin_run(services: Services, wanted: AskRequest, reins: RunControl | None = None) -> ActiveRun:
     """Put the question and its trace into the store; one of FAILURES when it cannot be asked."""
     wanted.run_config.make_reasoner()
-    read_world_metadata(settings().worlds_folder, wanted.world)
-    made = _build_run(wanted.run_config, wanted.world, wanted.limits)
+    read_world_metadata(services.settings.worlds_folder, wanted.world)
+    made = _build_run(services, wanted.run_config, wanted.world, wanted.limits)
     asked = FreeQuestion(" ".join(wanted.question.split()))
-    with database().begin() as session:
+    with services.database.begin() as session:
         project = projects.get_or_create_project(session, f"Asked of {wanted.world}", world=wanted.world)
         projects.add_questions(session, project.id, [asked])
         question = projects.find_matching_question(session, project.id, asked)
         trace = runs.start_run_trace(session, runs.start_run(session, made), question.id, {})
-    return ActiveRun(trace.id, replace(reins or RunControl(), limits=wanted.limits))
+    return ActiveRun(services, trace.id, replace(reins or RunControl(), limits=wanted.limits))
 
 
-def resume_run(trace_id: UUID, limits: RunLimits) -> ActiveRun:
+def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveRun:
     """Let a run that was interrupted, stopped or not successful go on from its last finished step."""
-    with database().begin() as session:
+    with services.database.begin() as session:
         runs.reopen_run_trace(session, trace_id)
         runs.update_configuration(session, trace_id, {"limits": limits.to_json(), "worker": current_worker_id()})
-    return ActiveRun(trace_id, RunControl(limits))
+    return ActiveRun(services, trace_id, RunControl(limits))
 
 
-def rerun_from_step(trace_id: UUID, position: int, way: RunConfig, limits: RunLimits) -> ActiveRun:
+def rerun_from_step(services: Services, trace_id: UUID, position: int, way: RunConfig, limits: RunLimits) -> ActiveRun:
     """Run again from behind that step (0 from the start), everything before kept; the former trace stays as it is."""
     way.make_reasoner()
-    with database().read() as session:
+    with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
-    with database().begin() as session:
-        made = runs.start_run(session, _build_run(way, record.project.world, limits))
+    with services.database.begin() as session:
+        made = runs.start_run(session, _build_run(services, way, record.project.world, limits))
         trace = runs.fork_run_trace(session, trace_id, position, made)
-    return ActiveRun(trace.id, RunControl(limits))
+    return ActiveRun(services, trace.id, RunControl(limits))
 
 
-def is_running(trace: Trace) -> bool:
+def is_running(services: Services, trace: Trace) -> bool:
     """Whether a run's trace is still being written, by this process or another one of this machine."""
     if trace.status != "draft" or trace.run_id is None:
         return False
     worker = trace.configuration.get("worker", "")
-    return active_runs().get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
+    return services.active_runs.get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
 
 
-def _build_run(way: RunConfig, world: str, limits: RunLimits) -> Run:
-    version = way.library_version()
-    told: dict[str, Any] = {"way": way.to_json(), "limits": limits.to_json(), "worker": current_worker_id()}
+def _build_run(services: Services, way: RunConfig, world: str, limits: RunLimits) -> Run:
+    version = way.library_version(services)
+    told: dict[str, Any] = {
+        "way": way.pin(services).to_json(),
+        "limits": limits.to_json(),
+        "worker": current_worker_id(),
+    }
     if way.reasoner != REPLAY:
-        told["model"] = settings().model
+        told["model"] = services.settings.model
     library = version.id if version is not None else None
     return Run(name=ASK_RUN_NAME, reasoner=way.reasoner, world=world, configuration=told, library_id=library)
 
@@ -229,15 +238,15 @@ def _demonstration_references(found: PreparedTask) -> list[dict[str, Any]]:
     return [{"id": str(record.trace.id), "question": record.question.text} for record in found.task.demonstrations]
 
 
-def _restore_task(record: TraceRecord, way: RunConfig) -> Task:
+def _restore_task(services: Services, record: TraceRecord, way: RunConfig) -> Task:
     """The task once more, with the demonstrations that were chosen then."""
     ids = [UUID(each["id"]) for each in record.trace.configuration.get("demonstrations", ())]
-    with database().read() as session:
+    with services.database.read() as session:
         shown = list(traces.load_traces(session, ids))
-    return replace(build_bare_task(record.question, record.project, way), demonstrations=shown)
+    return replace(build_bare_task(services, record.question, record.project, way), demonstrations=shown)
 
 
-def rebuild_prompt(record: TraceRecord, position: int) -> list[Message]:
+def rebuild_prompt(services: Services, record: TraceRecord, position: int) -> list[Message]:
     """The exact prompt that was sent for the step at that position, written once more from the record."""
     told = record.trace.configuration
     way = RunConfig.from_json(told["way"])
@@ -245,41 +254,9 @@ def rebuild_prompt(record: TraceRecord, position: int) -> list[Message]:
     if way.reasoner == FUSION:
         source, steps = find_active_pipeline(steps)
         setup = replace(setup, sources=source)
-    task = restrict_to_sources(_restore_task(record, way), setup.sources)
+    task = restrict_to_sources(_restore_task(services, record, way), setup.sources)
     as_text = "text" in (setup.form, told.get("form"))
     now = next_stage(setup.pipeline, task.tools, steps)
     return PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup).build_messages(
         steps, now.tools, now.instruction
     )
-
-
-class ActiveRuns:
-    """The asks at work in this process."""
-
-    def __init__(self) -> None:
-        self._at_work: dict[UUID, ActiveRun] = {}
-        self._lock = Lock()
-
-    def get(self, trace_id: UUID) -> ActiveRun | None:
-        """The one at work on that trace, if there is one."""
-        return self._at_work.get(trace_id)
-
-    def start(self, ask: ActiveRun) -> UUID:
-        """Let it work in the background."""
-        with self._lock:
-            self._at_work[ask.trace_id] = ask
-        Thread(target=self._execute, args=(ask,), name=f"ask {ask.trace_id}", daemon=True).start()
-        return ask.trace_id
-
-    def _execute(self, ask: ActiveRun) -> None:
-        try:
-            ask.execute()
-        finally:
-            with self._lock:
-                del self._at_work[ask.trace_id]
-
-
-@cache
-def active_runs() -> ActiveRuns:
-    """The asks of this process."""
-    return ActiveRuns()

@@ -14,7 +14,7 @@ from reasoners.base import Reasoner, Task
 from reasoners.humaniq.options import AgentOptions
 from reasoners.registry import make_reasoner
 from runs.budget import DEFAULT_MAX_STEPS
-from runs.services import database, open_library, tool_context, tool_registry
+from runs.services import Services
 from settings import DEFAULT_LIBRARY
 
 REPLAY = "replay"
@@ -49,18 +49,21 @@ class RunConfig:
             return SelectionConfig(k=REPLAY_CANDIDATES, mode="relevance")
         return AgentOptions.from_mapping(self.options).selection_config()
 
-    def library_version(self) -> Library | None:
+    def library_version(self, services: Services) -> Library | None:
         """The library version that its demonstrations come from."""
-        with database().read() as session:
+        with services.database.read() as session:
             if self.library is None and not list_versions(session, DEFAULT_LIBRARY):
                 return None
             return find_version(session, self.library or DEFAULT_LIBRARY)
 
+    def pin(self, services: Services) -> "RunConfig":
+        """Return the same configuration with the library version by its number."""
+        version = self.library_version(services)
+        return replace(self, library=None if version is None else f"{version.name}:{version.number}")
+
     def to_json(self) -> dict[str, Any]:
-        """As a run's configuration keeps it, the version by its number."""
-        used = self.library_version()
-        named = None if used is None else f"{used.name}:{used.number}"
-        return {"reasoner": self.reasoner, "options": dict(self.options), "library": named}
+        """Return what a run stores; `pin` first, so that the library version is fixed."""
+        return {"reasoner": self.reasoner, "options": dict(self.options), "library": self.library}
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> "RunConfig":
@@ -77,24 +80,24 @@ class PreparedTask:
     """None where no library is there, or no demonstration is wanted."""
 
 
-def build_bare_task(question: Question, project: Project, way: RunConfig) -> Task:
+def build_bare_task(services: Services, question: Question, project: Project, way: RunConfig) -> Task:
     """The task of that question without demonstrations; replay's tools get no language model."""
-    context = tool_context(project.world)
+    context = services.tool_context(project.world)
     if way.reasoner == REPLAY:
         context = replace(context, chat=None)
-    return Task(question.text, context, tool_registry().available_tools(context.world, project.tools))
+    return Task(question.text, context, services.tool_registry().available_tools(context.world, project.tools))
 
 
-def prepare_task(question: Question, project: Project, way: RunConfig) -> PreparedTask:
+def prepare_task(services: Services, question: Question, project: Project, way: RunConfig) -> PreparedTask:
     """The task of that question: never with a demonstration that answers the question itself."""
-    task = build_bare_task(question, project, way)
-    used, wish = way.library_version(), way.selection_config()
+    task = build_bare_task(services, question, project, way)
+    used, wish = way.library_version(services), way.selection_config()
     if used is None or wish.k == 0:
         return PreparedTask(task, None)
-    opened = open_library(f"{used.name}:{used.number}")[1]
+    opened = services.open_library(f"{used.name}:{used.number}")[1]
     chosen = opened.select(question.text, wish, leave_out_itself=True)
     ids = [each.trace_id for each in chosen.demonstrations if each.question_id != question.id]
-    with database().read() as session:
+    with services.database.read() as session:
         shown = list(load_traces(session, ids))
     if len(shown) != len(ids):
         raise RowNotFound(f"the library {used.name}:{used.number} names traces that are gone; freeze a new version")

@@ -1,12 +1,8 @@
-"""Libraries from the store: freezing a version, and opening one with its embeddings, once in a process.
+"""Builds the parts of the program from the settings, each once, as one value that pages, verbs and workers are given."""
 
-The composition root: builds the parts from the settings, each once in a process.
-The tools that there are here: ours, and those of others that the user's file declares.
-"""
-
-import os
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from uuid import UUID
@@ -29,106 +25,152 @@ from fewshot_library.library import LoadedLibrary
 from llm.client import ChatClient, build_chat_client
 from llm.types import ModelProfile
 from llm.usage import TokenPrice
+from runs.active_runs import ActiveRuns
 from settings import Settings
 from tools.external.config import load_external_tools_config
 from tools.registry import ToolRegistry
 from tools.tool import ToolContext
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.live.http.access import Access
-from worlds.open import open_world as open_world_in
-from worlds.open import read_world_metadata
+from worlds.open import open_world, read_world_metadata
 from worlds.source import World
 
-_open_worlds: dict[str, World] = {}
-_worlds_lock = Lock()
-
-
-@cache
-def settings() -> Settings:
-    """The settings of this process."""
-    return Settings.from_env(os.environ, Path.cwd() / ".env")
-
-
-@cache
-def database() -> Database:
-    """The store, brought to the program's own schema."""
-    found = Database(settings().database_url)
-    upgrade(found)
-    return found
-
-
-@cache
-def encoder() -> SentenceEncoder:
-    """The encoder of texts; its model loads when the first text is encoded."""
-    return SentenceEncoder(settings().encoder)
-
-
-@cache
-def chat() -> ChatClient | None:
-    """The language model that is set up, which loads when it is first asked; None where none is."""
-    found = settings()
-    if found.model is None:
-        return None
-    return build_chat_client(
-        ModelProfile(
-            found.model,
-            found.model_base_url,
-            os.environ.get("OPENAI_API_KEY"),
-            found.model_seconds,
-            found.model_temperature,
-            TokenPrice(*found.model_price) if found.model_price else None,
-        )
-    )
-
-
-def _build_access() -> Access:
-    found = settings()
-    return Access(found.contact, offline=found.offline, as_of=found.as_of)
-
-
-def open_world(name: str) -> World:
-    """The world of that name, opened once, and again after it was built anew."""
-    about = read_world_metadata(settings().worlds_folder, name)
-    with _worlds_lock:
-        known = _open_worlds.get(name)
-        if known is None or known.metadata != about:
-            _open_worlds[name] = open_world_in(settings().worlds_folder, name, _build_access(), os.environ)
-        found = _open_worlds[name]
-    if known is not None and known is not found and isinstance(known.graph, EmbeddedGraph):
-        # Its processes hold a graph that is no longer there.
-        known.graph.close()
-    return found
-
-
-def tool_context(world: str) -> ToolContext:
-    """What the tools work with in that world."""
-    return ToolContext(open_world(world), encoder(), chat())
-
-
 TOOLS_FILE_NAME = "tools.toml"
-_registries: dict[tuple[Path, int], ToolRegistry] = {}
-"""One, by the file that it was made from and when that was written."""
-_registry_lock = Lock()
 
 
-def tool_registry() -> ToolRegistry:
-    """Every tool, behind one door; the file is read again when it was changed."""
-    stamp = _file_stamp(tools_path())
-    with _registry_lock:
-        former = [] if stamp in _registries else [*_registries.values()]
-        if stamp not in _registries:
-            _registries.clear()
-            declared = load_external_tools_config(stamp[0]) if stamp[1] or settings().tools_file else None
-            _registries[stamp] = ToolRegistry(declared, os.environ)
-        found = _registries[stamp]
-    for each in former:
-        each.close()
-    return found
+@dataclass(frozen=True)
+class Services:
+    """Settings, store, worlds, model, encoder, tools and libraries; each part is built when it is first used.
 
+    Thread-safe: worlds, tools and libraries are cached under locks; the other parts are built once.
+    """
 
-def tools_path() -> Path:
-    """The file that declares tools of others; it need not be there."""
-    return settings().tools_file or settings().home / TOOLS_FILE_NAME
+    settings: Settings
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Where API keys and the environment of external tools are read from; never stored or logged."""
+    active_runs: ActiveRuns = field(default_factory=ActiveRuns, init=False, repr=False, compare=False)
+    """The runs in the background of this process."""
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
+    _worlds: dict[str, World] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _libraries: dict[UUID, LoadedLibrary] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _registries: dict[tuple[Path, int], ToolRegistry] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """One registry, by the file that it was made from and when that file was written."""
+
+    @cached_property
+    def database(self) -> Database:
+        """The database, upgraded to the program's schema."""
+        database = Database(self.settings.database_url)
+        upgrade(database)
+        return database
+
+    @cached_property
+    def encoder(self) -> SentenceEncoder:
+        """The sentence encoder; its model loads when the first text is encoded."""
+        return SentenceEncoder(self.settings.encoder)
+
+    @cached_property
+    def chat(self) -> ChatClient | None:
+        """The client of the configured language model, or None; the model loads with the first request."""
+        settings = self.settings
+        if settings.model is None:
+            return None
+        return build_chat_client(
+            ModelProfile(
+                settings.model,
+                settings.model_base_url,
+                self.environ.get("OPENAI_API_KEY"),
+                settings.model_seconds,
+                settings.model_temperature,
+                TokenPrice(*settings.model_price) if settings.model_price else None,
+            )
+        )
+
+    def open_world(self, name: str) -> World:
+        """Return the world of that name, opened once and reopened after a rebuild."""
+        metadata = read_world_metadata(self.settings.worlds_folder, name)
+        with self._lock:
+            cached = self._worlds.get(name)
+            if cached is None or cached.metadata != metadata:
+                self._worlds[name] = open_world(self.settings.worlds_folder, name, self._access(), self.environ)
+            world = self._worlds[name]
+        if cached is not None and cached is not world and isinstance(cached.graph, EmbeddedGraph):
+            # Its worker processes hold a graph that is no longer there.
+            cached.graph.close()
+        return world
+
+    def tool_context(self, world: str) -> ToolContext:
+        """Return what tools work with in that world."""
+        return ToolContext(self.open_world(world), self.encoder, self.chat)
+
+    @property
+    def tools_path(self) -> Path:
+        """The file that declares external tools; it need not exist."""
+        return self.settings.tools_file or self.settings.home / TOOLS_FILE_NAME
+
+    def tool_registry(self) -> ToolRegistry:
+        """Return the registry of all tools; the file of external tools is read again after it changed."""
+        stamp = _file_stamp(self.tools_path)
+        with self._lock:
+            replaced = [] if stamp in self._registries else [*self._registries.values()]
+            if stamp not in self._registries:
+                self._registries.clear()
+                config = load_external_tools_config(stamp[0]) if stamp[1] or self.settings.tools_file else None
+                self._registries[stamp] = ToolRegistry(config, self.environ)
+            registry = self._registries[stamp]
+        for old in replaced:
+            old.close()
+        return registry
+
+    def open_library(self, reference: str) -> tuple[Library, LoadedLibrary]:
+        """Return the library version NAME or NAME:NUMBER, loaded once and ready to select from."""
+        with self.database.read() as session:
+            version = find_version(session, reference)
+            encoder = self.encoder
+            with self._lock:
+                if version.id not in self._libraries:
+                    path = self.embeddings_path(version.name, version.number)
+                    self._libraries[version.id] = LoadedLibrary(load_demonstrations(session, version.id), encoder, path)
+                return version, self._libraries[version.id]
+
+    def embeddings_path(self, name: str, number: int) -> Path:
+        """Return the file that caches a library version's embeddings."""
+        return self.settings.home / "libraries" / name / f"{number}.npz"
+
+    def freeze_version(self, name: str, chosen: DemonstrationFilter, options: FreezeOptions) -> Library:
+        """Freeze every approved trace that matches; see `freeze_demonstrations` for errors."""
+        with self.database.read() as session:
+            demonstrations = list_candidates(session, chosen)
+        return self.freeze_demonstrations(name, demonstrations, chosen, options)
+
+    def freeze_demonstrations(
+        self, name: str, demonstrations: Sequence[Demonstration], chosen: DemonstrationFilter, options: FreezeOptions
+    ) -> Library:
+        """Freeze these demonstrations as the library's next version; raises on a leak unless forced, Conflict on none."""
+        with self.database.read() as session:
+            test_questions = list_split_questions(session, options.test_split)
+        # Encoding takes seconds; no transaction is open meanwhile, so that other writers go on.
+        card = build_card(demonstrations, chosen, options, find_leaks(demonstrations, test_questions, self.encoder))
+        with self.database.begin() as session:
+            return store_version(session, name, [demonstration.trace_id for demonstration in demonstrations], card)
+
+    def close(self) -> None:
+        """Close the database, the graphs of open worlds and the servers of external tools."""
+        with self._lock:
+            worlds, registries = [*self._worlds.values()], [*self._registries.values()]
+            self._worlds.clear()
+            self._registries.clear()
+        for world in worlds:
+            if isinstance(world.graph, EmbeddedGraph):
+                world.graph.close()
+        for registry in registries:
+            registry.close()
+        if "database" in self.__dict__:
+            self.database.close()
+
+    def _access(self) -> Access:
+        return Access(self.settings.contact, offline=self.settings.offline, as_of=self.settings.as_of)
 
 
 def _file_stamp(file: Path) -> tuple[Path, int]:
@@ -136,42 +178,3 @@ def _file_stamp(file: Path) -> tuple[Path, int]:
         return file, file.stat().st_mtime_ns
     except OSError:
         return file, 0
-
-
-_open_libraries: dict[UUID, LoadedLibrary] = {}
-_libraries_lock = Lock()
-
-
-def freeze_version(name: str, wanted: DemonstrationFilter, terms: FreezeOptions) -> Library:
-    """The library's next version with every approved trace that fits; Leaking unless forced, Conflict without any."""
-    with database().read() as session:
-        chosen = list_candidates(session, wanted)
-    return freeze_demonstrations(name, chosen, wanted, terms)
-
-
-def freeze_demonstrations(
-    name: str, chosen: Sequence[Demonstration], wanted: DemonstrationFilter, terms: FreezeOptions
-) -> Library:
-    """The library's next version with exactly these; Leaking unless forced, Conflict without any."""
-    with database().read() as session:
-        tested = list_split_questions(session, terms.test_split)
-    # Encoding takes seconds, in which others go on writing.
-    told = build_card(chosen, wanted, terms, find_leaks(chosen, tested, encoder()))
-    with database().begin() as session:
-        return store_version(session, name, [each.trace_id for each in chosen], told)
-
-
-def open_library(reference: str) -> tuple[Library, LoadedLibrary]:
-    """The version that NAME or NAME:NUMBER names, ready to choose from."""
-    with database().read() as session:
-        found = find_version(session, reference)
-        with _libraries_lock:
-            if found.id not in _open_libraries:
-                kept = embeddings_path(found.name, found.number)
-                _open_libraries[found.id] = LoadedLibrary(load_demonstrations(session, found.id), encoder(), kept)
-            return found, _open_libraries[found.id]
-
-
-def embeddings_path(name: str, number: int) -> Path:
-    """Where a version's embeddings are kept once they are computed."""
-    return settings().home / "libraries" / name / f"{number}.npz"

@@ -25,6 +25,7 @@ from app.cli.options import (
     parse_run_config,
 )
 from app.cli.output import CommandError, emit, print_progress
+from app.services import services
 from db.models import Step
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
@@ -32,7 +33,6 @@ from db.traces import load_trace
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
 from runs.preparation import REPLAY
 from runs.runner import RunControl
-from runs.services import database
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MAX_OBSERVATION_CHARACTERS = 160
@@ -64,12 +64,12 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     reins = RunControl()
     try:
         with _stop_on_interrupt(reins.stop):
-            at_work = begin_run(wanted, reins)
+            at_work = begin_run(services(), wanted, reins)
             at_work.on_step = _print_step
             ended = at_work.execute()
     except ASK_ERRORS as failed:
         raise CommandError(str(failed)) from failed
-    with database().read() as session:
+    with services().database.read() as session:
         record = load_trace(session, at_work.trace_id)
     if ended.answers is not None or as_json:
         emit(_result_value(record, ended), "\n".join(_result_lines(record, ended)), as_json=as_json)

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from app.cli.output import CommandError, emit
+from app.services import services
 from db import maintenance
 from db.database import Database
 from db.schema import current_revision
 from db.schema import upgrade as bring_up_to_date
-from runs.services import database, settings
 
 app = typer.Typer(no_args_is_help=True, help="Upgrade, check and back up the database.")
 
@@ -20,7 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command()
 def upgrade(*, as_json: AsJson = False) -> None:
     """Bring the database to the program's own schema; make it if there is none."""
-    store = Database(settings().database_url)
+    store = Database(services().settings.database_url)
     changed = bring_up_to_date(store)
     at = current_revision(store)
     text = f"the database is now at revision {at}" if changed else f"nothing to do: the database is at revision {at}"
@@ -30,7 +30,7 @@ def upgrade(*, as_json: AsJson = False) -> None:
 @app.command()
 def check(*, as_json: AsJson = False) -> None:
     """Look for damage; exit status 1 when something is wrong."""
-    store = Database(settings().database_url)
+    store = Database(services().settings.database_url)
     if store.is_sqlite and not Path(store.url.database or "").is_file():
         raise CommandError(f"there is no database at {store.url.database}; `showhow db upgrade` makes one")
     found = maintenance.check_database(store)
@@ -42,5 +42,5 @@ def check(*, as_json: AsJson = False) -> None:
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="A new file.")], *, as_json: AsJson = False) -> None:
     """Copy the whole database into a new file, while it is in use."""
-    maintenance.back_up_database(database(), file)
+    maintenance.back_up_database(services().database, file)
     emit({"file": str(file), "bytes": file.stat().st_size}, f"backed up to {file}", as_json=as_json)

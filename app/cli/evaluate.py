@@ -19,6 +19,7 @@ from app.cli.options import (
     parse_run_config,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt, print_progress
+from app.services import services
 from db.models import Project, Question
 from db.projects import find_project
 from db.verifications import list_gold_questions
@@ -29,7 +30,6 @@ from runs.budget import RunLimits
 from runs.preparation import RunConfig, prepare_task
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
-from runs.services import database, settings
 from worlds.folder import world_folder
 
 PROGRESS_INTERVAL = 10
@@ -69,13 +69,13 @@ def _load_questions(world: str | None, project: str | None) -> tuple[Project, li
     if (world is None) == (project is None):
         raise typer.BadParameter("name either a world with --world or a project with --project")
     if project is not None:
-        with database().read() as session:
+        with services().database.read() as session:
             found = find_project(session, project)
             if found is None:
                 raise CommandError(f"there is no project {project!r}")
             return found, list_gold_questions(session, found.id)
     noun = Project(name=str(world), world=str(world))
-    file = world_folder(settings().worlds_folder, noun.world) / QUESTIONS_FILE
+    file = world_folder(services().settings.worlds_folder, noun.world) / QUESTIONS_FILE
     if not file.is_file():
         raise CommandError(f"the world {world} has no questions of its own; give a project that has some")
     return noun, [
@@ -90,7 +90,9 @@ def _answer_questions(
     made = way.make_reasoner(heard=False)
     failures: Counter[str] = Counter()
     for place, question in enumerate(questions, 1):
-        ended = run_reasoner(made, prepare_task(question, project, way).task, MemoryRecorder(), RunControl(limits))
+        ended = run_reasoner(
+            made, prepare_task(services(), question, project, way).task, MemoryRecorder(), RunControl(limits)
+        )
         if place % PROGRESS_INTERVAL == 0 or place == len(questions):
             print_progress(f"{place:,} of {len(questions):,} questions")
         if ended.ending not in ("answered", REFUSED):

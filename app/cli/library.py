@@ -30,6 +30,7 @@ from app.cli.options import (
     build_demonstration_filter,
 )
 from app.cli.output import CommandError, emit, emit_losses, open_atomically, print_progress
+from app.services import services
 from app.trace_export import build_export
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
 from db.projects import list_question_kinds
@@ -44,7 +45,6 @@ from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
 from fewshot_library.map import build_sequence_map
 from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SelectionConfig, SelectionError
 from fewshot_library.statistics import LibraryStatistics, compare_versions, compute_statistics
-from runs.services import database, freeze_version, open_library, tool_registry
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PROGRESS_INTERVAL = 20
@@ -81,7 +81,7 @@ def usage(  # noqa: PLR0913 - every option of the verb is one parameter
     )
     try:
         wish.validate()
-        report = compute_usage(UsageRequest(library, project, wish, leave_out), _print_progress)
+        report = compute_usage(services(), UsageRequest(library, project, wish, leave_out), _print_progress)
     except SelectionError as wrong:
         raise CommandError(str(wrong)) from wrong
     emit(report, "\n".join(_format_usage(report)), as_json=as_json)
@@ -105,7 +105,7 @@ def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longe
     """Where the library's sequences of actions stand: near each other when they do the same."""
     if distance not in DISTANCES:
         raise CommandError(f"there is no distance {distance!r}; choose one of {', '.join(DISTANCES)}")
-    found, opened = open_library(library)
+    found, opened = services().open_library(library)
     drawn = build_sequence_map(opened.pool.actions, distance)
     rows = [
         {"x": round(float(x), 6), "y": round(float(y), 6), "demonstrations": len(places), "actions": actions}
@@ -147,7 +147,7 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
         write = find_writer(format_name)
     except FormatError as unknown:
         raise CommandError(str(unknown)) from unknown
-    with database().read() as session:
+    with services().database.read() as session:
         ids = list_matching_ids(session, wanted, find_version(session, library).id if library is not None else None)
         if not ids:
             raise CommandError("no demonstration fits, so that nothing was written; loosen a condition")
@@ -182,7 +182,7 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
     wanted = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     terms = FreezeOptions(by=getuser(), licence=licence, note=note, test_split=test_split, force=force)
     try:
-        made = freeze_version(name, wanted, terms)
+        made = services().freeze_version(name, wanted, terms)
     except LeakageError as leaking:
         raise CommandError(f"{leaking} with --force") from leaking
     value = {"name": made.name, "number": made.number, "card": made.card}
@@ -192,7 +192,7 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """Every version of every library."""
-    with database().read() as session:
+    with services().database.read() as session:
         found = list_versions(session)
     lines = [f"{each.name}:{each.number}  {each.frozen_at:%F}  {each.demonstrations} demonstrations" for each in found]
     told = "\n".join(lines) or "no library yet; `showhow library freeze NAME` makes one of the approved traces"
@@ -202,11 +202,11 @@ def list_(*, as_json: AsJson = False) -> None:
 @app.command()
 def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
     """A version's card, its counts and its demonstrations."""
-    with database().read() as session:
+    with services().database.read() as session:
         found = find_version(session, library)
         inside = load_demonstrations(session, found.id)
         asked = list_question_kinds(session, sorted({each.project for each in inside}))
-    counted = compute_statistics(inside, tools=tool_registry().all_tools(), kinds=asked)
+    counted = compute_statistics(inside, tools=services().tool_registry().all_tools(), kinds=asked)
     value = {
         "name": found.name,
         "number": found.number,
@@ -223,7 +223,7 @@ def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
 @app.command()
 def compare(before: LibraryReferenceArgument, after: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
     """What one version has and another has not."""
-    with database().read() as session:
+    with services().database.read() as session:
         old, new = (load_demonstrations(session, find_version(session, each).id) for each in (before, after))
     changed = compare_versions(old, new)
     lines = [f"+ {_format_demonstration(each)}" for each in changed.added] + [
@@ -263,7 +263,7 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     )
     try:
         wish.validate()
-        found, opened = open_library(library)
+        found, opened = services().open_library(library)
         chosen = opened.select(question, wish, leave_out_itself=leave_out)
     except SelectionError as wrong:
         raise CommandError(str(wrong)) from wrong

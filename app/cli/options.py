@@ -13,13 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, print_progress
+from app.services import services
 from db.libraries import MODELS, PEOPLE, DemonstrationFilter
 from fewshot_library.selection import SELECTION_MODES
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions, AgentOptionsError
 from reasoners.registry import REASONER_FACTORIES, UnknownReasoner
 from runs.budget import DEFAULT_MAX_SECONDS, DEFAULT_MAX_STEPS, RunLimits
 from runs.preparation import REPLAY, REPLAY_STEP_LIMIT, RunConfig
-from runs.services import chat
 
 ProjectFilter = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 KindFilter = Annotated[str | None, typer.Option(help="Only of questions of this kind.")]
@@ -87,7 +87,7 @@ DEFAULT_TIME_LIMIT = DEFAULT_MAX_SECONDS
 
 def default_reasoner() -> str:
     """What answers where nobody says otherwise: a model where one is set up, else demonstrations are followed."""
-    return REPLAY if chat() is None else "humaniq"
+    return REPLAY if services().chat is None else "humaniq"
 
 
 def parse_run_config(
@@ -107,7 +107,7 @@ def parse_run_config(
         way.make_reasoner()
     except (UnknownReasoner, AgentOptionsError) as wrong:
         raise CommandError(str(wrong)) from wrong
-    if name != REPLAY and chat() is None:
+    if name != REPLAY and services().chat is None:
         raise CommandError(f"{name} needs a language model: set SHOWHOW_MODEL, or use --reasoner {REPLAY}")
     return way
 

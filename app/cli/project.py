@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit, print_progress
+from app.services import services
 from db import projects
 from db.models import Project
-from runs.services import database, tool_registry
 
 app = typer.Typer(no_args_is_help=True, help="List projects and choose the tools that each of them offers.")
 
@@ -18,7 +18,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """Every project with its world and how many questions and tools it has."""
-    with database().read() as session:
+    with services().database.read() as session:
         found = [(each, projects.count_questions(session, each.id)) for each in projects.list_projects(session)]
     told = [{"name": p.name, "world": p.world, "questions": count, "tools": p.tools} for p, count in found]
     lines = [f"{p.name}  world {p.world}, {count} questions, {_format_tools(p)}" for p, count in found]
@@ -28,7 +28,7 @@ def list_(*, as_json: AsJson = False) -> None:
 @app.command()
 def show(name: ProjectArgument, *, as_json: AsJson = False) -> None:
     """A project's world, guidelines and tools, and what is missing of them."""
-    with database().read() as session:
+    with services().database.read() as session:
         found = _get_project(session, name)
         count = projects.count_questions(session, found.id)
     problems = _tool_problems(found)
@@ -58,7 +58,7 @@ def tools(
     """Tell or choose which tools a project offers to annotators and agents."""
     if chosen is not None and every:
         raise typer.BadParameter("choose with --set or take --all, not both.")
-    with database().begin() as session:
+    with services().database.begin() as session:
         found = _get_project(session, name)
         if chosen is not None or every:
             found = projects.set_tools(session, name, _parse_tool_names(chosen or ""))
@@ -72,7 +72,7 @@ def tools(
 def _parse_tool_names(written: str) -> list[str]:
     """The names, each of a tool that is known here, be it available now or not."""
     names = list(dict.fromkeys(part for part in (part.strip() for part in written.split(",")) if part))
-    known = tool_registry()
+    known = services().tool_registry()
     for name in names:
         if known.find(name) is None and not known.is_declared(name):
             raise CommandError(str(known.problem(name)))
@@ -80,7 +80,7 @@ def _parse_tool_names(written: str) -> list[str]:
 
 
 def _tool_problems(project: Project) -> dict[str, str]:
-    found = {name: tool_registry().problem(name) for name in project.tools}
+    found = {name: services().tool_registry().problem(name) for name in project.tools}
     return {name: problem for name, problem in found.items() if problem is not None}
 
 

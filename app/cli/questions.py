@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit
+from app.services import services
 from db import projects
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
-from runs.services import database, settings
 from worlds.open import read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
@@ -32,9 +32,9 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     """Add the file's questions to a project; those that it has already are left alone."""
     records = _filter_records(read_questions(file, form), only)
     if world is not None:
-        read_world_metadata(settings().worlds_folder, world)
+        read_world_metadata(services().settings.worlds_folder, world)
     words = _read_guidelines(guidelines) if guidelines else None
-    with database().begin() as session:
+    with services().database.begin() as session:
         found = projects.get_or_create_project(session, project, world=world)
         if words is not None:
             found.guidelines = words
@@ -62,7 +62,7 @@ def list_(
     project: ProjectOption, limit: Annotated[int, typer.Option(min=1)] = 20, after: int = 0, *, as_json: AsJson = False
 ) -> None:
     """The project's questions in order."""
-    with database().read() as session:
+    with services().database.read() as session:
         found = projects.find_project(session, project)
         if found is None:
             raise CommandError(f"there is no project {project!r}; `showhow questions import` makes one")

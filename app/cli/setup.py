@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.resources import files
 
 from app.cli.output import CommandError, print_progress
+from app.services import services
 from db import libraries, projects
 from db.database import Conflict
 from db.merge import merge_trace
@@ -20,7 +21,6 @@ from evaluation.gold_traces.world import open_gold_world
 from fiction.generator.build import generate_world
 from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.options import GenerationOptions
-from runs.services import database, settings
 from settings import DEFAULT_LIBRARY
 from worlds.folder import WORLD_FILE, WorldExists
 
@@ -31,22 +31,22 @@ DEMONSTRATION_COUNT = 20
 
 def make_default_world(world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations; what is there already stays."""
-    if not (settings().worlds_folder / world / WORLD_FILE).is_file():
+    if not (services().settings.worlds_folder / world / WORLD_FILE).is_file():
         _build_world(world)
-    with database().read() as session:
+    with services().database.read() as session:
         known = projects.find_project(session, project) is not None
     if known:
         return
     guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
     noun = Project(name=project, world=world, guidelines=guidelines)
-    asked = read_questions(settings().worlds_folder / world / QUESTIONS_FILE, "jsonl")
+    asked = read_questions(services().settings.worlds_folder / world / QUESTIONS_FILE, "jsonl")
     print_progress("answering some of its questions for demonstrations ...")
-    shown = list(make_demonstrations(asked, open_gold_world(world), noun, DEMONSTRATION_COUNT))
+    shown = list(make_demonstrations(asked, open_gold_world(services(), world), noun, DEMONSTRATION_COUNT))
     try:
         _add_project(noun, asked, shown)
     except Conflict:
         # Likewise the other one's project, unless it is something else that does not fit.
-        with database().read() as session:
+        with services().database.read() as session:
             if projects.find_project(session, project) is None:
                 raise
     else:
@@ -58,9 +58,9 @@ def make_default_world(world: str, project: str) -> None:
 
 
 def _build_world(world: str) -> None:
-    folder = settings().worlds_folder / world
+    folder = services().settings.worlds_folder / world
     try:
-        generate_world(settings().worlds_folder, world, WORLD_OPTIONS)
+        generate_world(services().settings.worlds_folder, world, WORLD_OPTIONS)
     except WorldExists as there:
         # Where two begin at once the other one's world is the same.
         if not (folder / WORLD_FILE).is_file():
@@ -69,7 +69,7 @@ def _build_world(world: str) -> None:
 
 def _add_project(project: Project, asked: Sequence[QuestionRecord], shown: Sequence[TraceRecord]) -> None:
     """The project, its questions and demonstrations in one transaction: all are there, or none."""
-    with database().begin() as session:
+    with services().database.begin() as session:
         if projects.find_project(session, project.name) is None:
             made = projects.create_project(session, project.name, project.world, guidelines=project.guidelines)
             projects.add_questions(session, made.id, asked)
@@ -84,15 +84,15 @@ DEFAULT_PROJECT = "Fictional people"
 def setup() -> None:
     """Prepare the database and the default world with its questions; safe to repeat."""
     prepare()
-    print_progress(f"ready: {settings().home}")
+    print_progress(f"ready: {services().settings.home}")
 
 
 def prepare() -> None:
     """Bring the database up to date; make the default world and its project unless they are there."""
-    with database().read() as session:
+    with services().database.read() as session:
         known = projects.find_project(session, DEFAULT_PROJECT) is not None
         frozen = bool(libraries.list_versions(session, DEFAULT_LIBRARY))
-    if not known or not (settings().worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file():
+    if not known or not (services().settings.worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file():
         print_progress("preparing the default world (once) ...")
 
         make_default_world(DEFAULT_WORLD, DEFAULT_PROJECT)
@@ -103,11 +103,10 @@ def prepare() -> None:
 def _freeze_default() -> None:
     """Freeze the demonstrations that were generated, so that questions can be answered with them at once."""
     from fewshot_library.card import FreezeOptions  # noqa: PLC0415 - likewise
-    from runs.services import freeze_version  # noqa: PLC0415 - brings the encoder, needed only once
 
     note = "made by really running the tools along the facts of the default world"
     with suppress(Conflict):  # Nothing is left to freeze where somebody has returned them all.
-        freeze_version(
+        services().freeze_version(
             DEFAULT_LIBRARY,
             libraries.DemonstrationFilter(project=DEFAULT_PROJECT, by=libraries.MODELS),
             FreezeOptions(by="setup", note=note),

@@ -8,7 +8,7 @@ import typer
 
 from app.cli.options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
-from runs.services import encoder, tool_context, tool_registry
+from app.services import services
 from tools.tool import Tool, ToolContext
 from worlds.source import World
 
@@ -25,7 +25,7 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     """Call one tool over a world and print what it found; exit status 1 with one sentence when it fails."""
     if list_tools:
         with redirect_stdout(sys.stderr):
-            known = list(tool_registry().all_tools().values())
+            known = list(services().tool_registry().all_tools().values())
         emit([_describe_tool(one) for one in known], "\n".join(map(_format_tool, known)), as_json=as_json)
         return
     if name is None:
@@ -34,11 +34,11 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     given = dict(map(_parse_argument, arguments or []))
     # What others print while they are loaded and called is no part of the answer.
     with redirect_stdout(sys.stderr):
-        called = tool_registry().get_tool(name)
+        called = services().tool_registry().get_tool(name)
     if world is None and called.origin is None:
         raise typer.BadParameter("name a world to work in: showhow tool NAME --world W key=value ...")
     # A tool of others knows no world.
-    context = tool_context(world) if world is not None else ToolContext(World("none"), encoder())
+    context = services().tool_context(world) if world is not None else ToolContext(World("none"), services().encoder)
     with redirect_stdout(sys.stderr):
         outcome = called.call(context, given)
     found = outcome.observation

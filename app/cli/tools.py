@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit
+from app.services import services
 from db.libraries import MODELS, PEOPLE
 from db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.number_format import format_count, format_seconds
 from evaluation.tool_quality import compute_tool_report, format_model_usage
 from evaluation.tool_quality import tool_report_to_json as json_of
-from runs.services import tool_registry, tools_path
 from tools.registry import ToolProviderStatus
 from tools.tool import Tool
 
@@ -37,9 +37,9 @@ def check(*, as_json: AsJson = False) -> None:
     problems = [state for state in states if state.problem]
     lines = [f"{_source_name(state)}: {_format_status(state)}" for state in states]
     if len(states) == 1:
-        lines.append(f"{tools_path()} declares no other tools.")
+        lines.append(f"{services().tools_path} declares no other tools.")
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
-    tool_registry().close()
+    services().tool_registry().close()
     if problems:
         raise CommandError(f"{len(problems)} of {len(states)} places of tools do not work as they should; see above")
 
@@ -47,7 +47,7 @@ def check(*, as_json: AsJson = False) -> None:
 def _load_states() -> list[ToolProviderStatus]:
     """All places of tools; what modules of others print while they are loaded is no part of the answer."""
     with redirect_stdout(sys.stderr):
-        return tool_registry().provider_statuses()
+        return services().tool_registry().provider_statuses()
 
 
 def _format_source(state: ToolProviderStatus) -> Iterator[str]:
@@ -106,7 +106,7 @@ def report(
     if by not in (None, PEOPLE, MODELS):
         raise CommandError(f"calls are by {PEOPLE} or by {MODELS}, not by {by!r}")
     scope = ToolCallFilter(project=project, tool=tool, by=by, since=since.replace(tzinfo=UTC) if since else None)
-    found = compute_tool_report(scope)
+    found = compute_tool_report(services(), scope)
     emit(json_of(found, scope), "\n".join(_format_report(found)), as_json=as_json)
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 import typer
 
 from app.cli.output import CommandError, emit, emit_losses, open_atomically, print_progress
+from app.services import services
 from app.trace_export import build_export
 from db.database import StoreError
 from db.libraries import DemonstrationFilter
@@ -27,7 +28,6 @@ from evaluation.library_drift import compute_drift, list_demonstration_ids, save
 from evaluation.report_cache import Report
 from fewshot_library.formats import READABLE_FORMATS, WRITABLE_FORMATS, find_writer, read_traces
 from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
-from runs.services import database
 
 MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that people are shown; programs get all."""
@@ -43,13 +43,13 @@ def replay(
 ) -> None:
     """Run the actions of traces again in the world as it is now, and list where observations differ."""
     ids = [_parse_trace_id(each) for each in traces or ()] or list_demonstration_ids(
-        library, DemonstrationFilter(project=project)
+        services(), library, DemonstrationFilter(project=project)
     )
     if not ids:
         raise CommandError("there is no approved trace to run again; approve some on the Review page")
-    report = compute_drift(ids, lambda done, of: print_progress(f"{done:,} of {of:,} traces"))
+    report = compute_drift(services(), ids, lambda done, of: print_progress(f"{done:,} of {of:,} traces"))
     if not traces and project is None:
-        save_drift(library, report)
+        save_drift(services(), library, report)
     emit(report, "\n".join(_format_report(report)), as_json=as_json)
     if strict and report["broken"]:
         raise CommandError(
@@ -112,7 +112,7 @@ def import_file(
     """Take in the traces of a file; of a broken file nothing stays, and what is here is never overwritten."""
     taken = TraceImportReport()
     try:
-        with database().begin() as session:
+        with services().database.begin() as session:
             for found in read_traces(file, format_name):
                 taken.add(found, partial(merge_trace, session))
     except FormatError as broken:
@@ -183,7 +183,7 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
         write = find_writer(format_name)
     except FormatError as unknown:
         raise CommandError(str(unknown)) from unknown
-    with database().read() as session, open_atomically(file, force=force) as stream:
+    with services().database.read() as session, open_atomically(file, force=force) as stream:
         _check_project(session, project)
         found = iterate_traces(session, status=_parse_status(status), project=project)
         losses = write(build_export(session, found), stream)
@@ -210,7 +210,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List traces, the latest first."""
-    with database().read() as session:
+    with services().database.read() as session:
         _check_project(session, project)
         found = list_trace_summaries(session, status=_parse_status(status), project=project, limit=limit)
     lines = [
@@ -227,7 +227,7 @@ def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_js
         trace_id = UUID(trace)
     except ValueError as wrong:
         raise CommandError(f"{trace!r} is no id of a trace; `showhow traces list` has them") from wrong
-    with database().read() as session:
+    with services().database.read() as session:
         record = load_trace(session, trace_id)
     value = {
         "project": record.project.name,

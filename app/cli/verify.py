@@ -23,6 +23,7 @@ from app.cli.options import (
     parse_run_config,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt, print_progress
+from app.services import services
 from db import verifications
 from db.models import Run
 from db.projects import find_project
@@ -31,7 +32,6 @@ from evaluation.repairs import freeze_repairs, list_failures
 from evaluation.verification_report import VerificationReport, build_verification_report, summarize_outcomes
 from evaluation.verify import ExecutionOptions, VerificationPlan
 from fewshot_library.card import LeakageError
-from runs.services import database
 
 
 def verify(  # noqa: PLR0913 - every option of the verb is one parameter
@@ -73,12 +73,14 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     else:
         way = parse_run_config(reasoner, library, k, mode, option)
         run = verifying.start_verification(
-            VerificationPlan(project, way, limit, build_limits(way, steps, tokens, seconds, money))
+            services(), VerificationPlan(project, way, limit, build_limits(way, steps, tokens, seconds, money))
         )
     stop = Event()
     print_progress(f"verification {run.id} over {len(verifications.verified_question_ids(run)):,} questions")
     with fail_on_interrupt("the verification was stopped; the same words again go on with it"):
-        found = verifying.run_verification(run.id, ExecutionOptions(at_once, most_money, retry), stop, _print_progress)
+        found = verifying.run_verification(
+            services(), run.id, ExecutionOptions(at_once, most_money, retry), stop, _print_progress
+        )
     report = build_verification_report(run, found) | {"before": _previous_figures(run)}
     emit(report, "\n".join(_format_report(report)), as_json=as_json)
 
@@ -89,7 +91,7 @@ def _previous_figures(run: Run) -> VerificationReport | None:
     if earlier is None:
         return None
     asked = set(verifications.verified_question_ids(run))
-    with database().read() as session:
+    with services().database.read() as session:
         every = verifications.list_outcomes(session, verifications.find_verification(session, UUID(earlier)))
     return summarize_outcomes([each for each in every if each.question_id in asked])
 
@@ -106,20 +108,22 @@ def _parse_run_id(text: str) -> UUID:
 
 
 def _load_run(run_id: UUID) -> Run:
-    with database().read() as session:
+    with services().database.read() as session:
         return verifications.find_verification(session, run_id)
 
 
 def _start_repair_verification(run_id: UUID, name: str | None) -> Run:
     run = _load_run(run_id)
     try:
-        return verifying.start_repair_verification(run, lambda: freeze_repairs(run, getpass.getuser(), name))
+        return verifying.start_repair_verification(
+            services(), run, lambda: freeze_repairs(services(), run, getpass.getuser(), name)
+        )
     except LeakageError as leaking:
         raise CommandError(str(leaking)) from leaking
 
 
 def _list_verifications(project: str | None, *, as_json: bool) -> None:
-    with database().read() as session:
+    with services().database.read() as session:
         found = None if project is None else find_project(session, project)
         if found is None:
             raise CommandError("name a project that there is with --project, to list its verifications")
@@ -137,7 +141,7 @@ def _format_report(report: VerificationReport) -> Iterator[str]:
     yield f"{_format_figures(report)}  all"
     if report["left"]:
         yield f"{report['left']:,} questions are left; the same words again go on with them"
-    left = [each for each in list_failures(_load_run(UUID(report["id"]))) if each.is_open]
+    left = [each for each in list_failures(services(), _load_run(UUID(report["id"]))) if each.is_open]
     if left:
         yield f"{len(left):,} failures are in the annotators' queue; first: {left[0].outcome.question}"
 

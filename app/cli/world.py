@@ -10,7 +10,7 @@ from app.cli import world_generate, world_live, world_questions
 from app.cli.options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit, print_progress
 from app.cli.world_published import INSTANCE_FORMAT, export, format_instance_counts, import_published_instance, verify
-from runs.services import open_world, settings
+from app.services import services
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
 from worlds.open import list_worlds, read_world_metadata
@@ -36,7 +36,7 @@ app.command()(world_questions.traces)
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """The worlds of this machine."""
-    found = list_worlds(settings().worlds_folder)
+    found = list_worlds(services().settings.worlds_folder)
     rows = [f"{w['name']}: {_format_size(w)} ({w['kind']})" for w in found]
     emit(found, "\n".join(rows) or "no worlds yet", as_json=as_json)
 
@@ -50,7 +50,7 @@ def _format_size(about: dict[str, Any]) -> str:
 @app.command()
 def info(name: str, *, as_json: AsJson = False) -> None:
     """What a world is: kind, sizes, seed, licence, content hash."""
-    about = read_world_metadata(settings().worlds_folder, name)
+    about = read_world_metadata(services().settings.worlds_folder, name)
     emit(about, "\n".join(f"{key}: {value}" for key, value in about.items()), as_json=as_json)
 
 
@@ -77,7 +77,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     told = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
     found = read_articles(articles, form, conditions) if articles is not None else None
     print_progress(f"importing {name} ...")
-    about = build_world(settings().worlds_folder, name, WorldContents(found, graph, told), replace=replace)
+    about = build_world(services().settings.worlds_folder, name, WorldContents(found, graph, told), replace=replace)
     emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
 
 
@@ -126,7 +126,7 @@ def query(
 ) -> None:
     """The result of a SELECT or ASK."""
     apply_record_options(as_of, offline=offline)
-    source = open_world(name).graph
+    source = services().open_world(name).graph
     if source is None:
         raise CommandError(f"the world {name} has no graph")
     table = source.query(sparql)
@@ -138,7 +138,7 @@ def query(
 
 
 def _text_source(name: str) -> TextSource:
-    source = open_world(name).text
+    source = services().open_world(name).text
     if source is None:
         raise CommandError(f"the world {name} has no articles")
     return source

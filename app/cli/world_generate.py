@@ -6,8 +6,8 @@ import typer
 
 from app.cli.output import emit, fail_on_interrupt, make_stage_printer
 from app.cli.output import print_progress as tell
+from app.services import services
 from fiction.universe.options import GenerationOptions
-from runs.services import settings
 
 _SPLIT_HELP = (
     "How the facts are spread: everywhere, or hundredths of text, graph and web as in text=50,graph=35,web=15."
@@ -61,7 +61,7 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
     )
     with fail_on_interrupt(f"The world {name} was not made: the work was stopped, and nothing of it stays."):
         about = generate_world(
-            settings().worlds_folder,
+            services().settings.worlds_folder,
             name,
             options,
             progress=make_stage_printer(),

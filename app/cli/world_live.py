@@ -8,7 +8,7 @@ import typer
 
 from app.cli.options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
-from runs.services import open_world, settings
+from app.services import services
 from worlds.check import SearchProbe, SourceCallCheck, check_sources, choose_probe
 from worlds.live.description import list_presets, read_preset
 from worlds.live.world import add_live_world
@@ -28,10 +28,10 @@ def add(
     if (file is None) == (not ready):
         raise CommandError("name a description with --file FILE, or a ready one with --preset NAME")
     written, place = (read_preset(ready), ready) if file is None else (_read_description(file), str(file))
-    described = add_live_world(settings().worlds_folder, name, written, place, replace=replace)
+    described = add_live_world(services().settings.worlds_folder, name, written, place, replace=replace)
     hosts = ", ".join(described.metadata["hosts"])
     told = f"{name}: asks {hosts}; `showhow world check {name}` tries it"
-    if settings().contact is None:
+    if services().settings.contact is None:
         told += "\nset SHOWHOW_CONTACT to an e-mail address or a page before the first call"
     emit({"name": name, **described.metadata}, told, as_json=as_json)
 
@@ -55,7 +55,7 @@ def check_world(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Call every function of every source once, and tell what works; exit status 1 if anything does not."""
     apply_record_options(as_of, offline=offline)
-    world = open_world(name)
+    world = services().open_world(name)
     wanted = SearchProbe(question or called, called or question) if question or called else choose_probe(world)
     tried = []
     for one in check_sources(world, wanted):

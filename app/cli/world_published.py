@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit, print_progress
-from runs.services import settings
+from app.services import services
 
 INSTANCE_FORMAT = "phantomwiki"
 
@@ -25,7 +25,7 @@ def import_published_instance(
     if unknown:
         raise CommandError(f"of an instance only a split can be chosen (--where split=NAME), not {unknown[0]!r}")
     print_progress(f"importing {name} ...")
-    return import_instance(settings().worlds_folder, name, folder, told, replace=replace)
+    return import_instance(services().settings.worlds_folder, name, folder, told, replace=replace)
 
 
 def format_instance_counts(about: Mapping[str, Any]) -> str:
@@ -38,7 +38,7 @@ def verify(name: str, *, as_json: Annotated[bool, typer.Option("--json", help="P
     """Derive every answer and fact of a world once more; exit status 1 and the first differences if there are any."""
     from fiction.verification.verify import verify_world as verify_world  # noqa: PLC0415 - its libraries serve this verb only
 
-    found = verify_world(settings().worlds_folder, name, print_progress)
+    found = verify_world(services().settings.worlds_folder, name, print_progress)
     counts = ", ".join(f"{check.checked:,} {check.name}" for check in found.checks if check.checked)
     if not found.different:
         emit(found.to_row(), f"{name}: {counts}: all equal{_format_undecided(found.undecided)}", as_json=as_json)
@@ -64,7 +64,7 @@ def export(
 
     if form != INSTANCE_FORMAT:
         raise CommandError(f"there is no format {form!r} of whole worlds; there is {INSTANCE_FORMAT}")
-    told = export_instance(settings().worlds_folder, name, to)
+    told = export_instance(services().settings.worlds_folder, name, to)
     left_out = f"; {told.left_out:,} left out, which its grammar cannot ask" if told.left_out else ""
     named = "" if to.name == told.split else f"; its evaluator wants the folder to be called {told.split}"
     text = f"{to}: {told.people:,} people and articles, {told.questions:,} questions{left_out}{named}"

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit, print_progress
+from app.services import services
 from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
 from fiction.generator.article_store import UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
 from fiction.universe.universe import Universe
-from runs.services import open_world, settings
 from worlds.folder import world_folder
 from worlds.neighbourhood import MAX_VALUES, Branch, load_neighbourhood
 from worlds.open import read_world_metadata
@@ -84,7 +84,7 @@ def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
     head = known.find(question)
     if head is None:
         raise CommandError(f"the world {name} has no question {question}; `showhow world questions {name}` has its own")
-    record = make_world_gold_trace(name, known.load_row(head))
+    record = make_world_gold_trace(services(), name, known.load_row(head))
     emit(record_to_json(record), "\n".join(format_trace(record)), as_json=as_json)
     if record.trace.status == "failed":
         raise CommandError(record.trace.final_thought or "there is no gold trace")
@@ -109,7 +109,7 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
     rows = map(known.load_row, known.select(QuestionFilter(kind=kind))[:limit])
     written, failed = 0, []
     with open_atomically(to, force=force) as stream:
-        for record in make_world_gold_traces(name, rows):
+        for record in make_world_gold_traces(services(), name, rows):
             if record.trace.status == "failed":
                 failed.append({"question": record.question.source_id, "reason": record.trace.final_thought})
                 print_progress(f"{record.question.source_id}: {record.trace.final_thought}")
@@ -129,12 +129,12 @@ def _open_questions(name: str) -> QuestionFile:
 
 
 def _checked_folder(name: str) -> Path:
-    read_world_metadata(settings().worlds_folder, name)
-    return world_folder(settings().worlds_folder, name)
+    read_world_metadata(services().settings.worlds_folder, name)
+    return world_folder(services().settings.worlds_folder, name)
 
 
 def _graph_source(name: str) -> GraphSource:
-    found = open_world(name).graph
+    found = services().open_world(name).graph
     if found is None:
         raise CommandError(f"the world {name} has no graph")
     return found

@@ -6,11 +6,11 @@ from functools import lru_cache
 import streamlit as st
 
 from app.pages.library.selected import SelectedLibrary
+from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.libraries import DemonstrationFilter, LibraryVersion
-from runs.services import database
 
 RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
 """Versions of a library that stand in the open, and older ones that are listed at all."""
@@ -18,13 +18,13 @@ RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
 
 def list_versions() -> list[LibraryVersion]:
     """Every version, by name, the latest of each first."""
-    with database().read() as session:
+    with services().database.read() as session:
         return _cached_versions(libraries.count_versions(session))
 
 
 @lru_cache(maxsize=2)
 def _cached_versions(_count: int) -> list[LibraryVersion]:
-    with database().read() as session:
+    with services().database.read() as session:
         return libraries.list_versions(session)
 
 

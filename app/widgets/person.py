@@ -4,9 +4,9 @@ import getpass
 
 import streamlit as st
 
+from app.services import services
 from db import projects
 from db.models import User
-from runs.services import database
 
 
 def current_user() -> User:
@@ -17,7 +17,7 @@ def current_user() -> User:
         st.query_params["you"] = cached.name
     name = st.query_params.get("you", "").strip() or getpass.getuser()
     if cached is None or cached.name != name:
-        with database().begin() as session:
+        with services().database.begin() as session:
             cached = projects.get_or_create_user(session, name)
         st.session_state["person"] = cached
     return cached

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.page_layout import show_keys_button
 from app.widgets.person import show_user_menu
 from app.widgets.plain_text import escape_html, escape_markdown
@@ -13,14 +14,13 @@ from db import projects, queue, recording, traces
 from db.database import RowNotFound, StoreError
 from db.models import Project, User
 from evaluation.repairs import claim_next_failure
-from runs.services import database
 
 QUEUE_SHORTCUTS = {"Alt+K": "Skip the question", "Alt+G": "Guidelines", "Alt+Q": "My queue", "?": "This sheet"}
 
 
 def current_project() -> Project | None:
     """The project that the address names, else the first one."""
-    with database().read() as session:
+    with services().database.read() as session:
         known = projects.list_projects(session)
     wanted = st.query_params.get("project")
     return next((project for project in known if project.name == wanted), known[0] if known else None)
@@ -28,7 +28,7 @@ def current_project() -> Project | None:
 
 def choose_project() -> None:
     """A box to change the project, if there are several."""
-    with database().read() as session:
+    with services().database.read() as session:
         names = [project.name for project in projects.list_projects(session)]
     now = current_project()
     if now is None or len(names) < 2:
@@ -51,7 +51,7 @@ def current_trace_id(person: User) -> UUID | None:
     if named:
         try:
             found = UUID(named)
-            with database().read() as session:
+            with services().database.read() as session:
                 traces.load_trace(session, found)
         except (ValueError, RowNotFound):
             st.session_state["notice"] = (
@@ -68,14 +68,14 @@ def current_trace_id(person: User) -> UUID | None:
 
 def _next_trace_id(project: Project, person: User) -> UUID | None:
     """The person's first draft, else a failure of a verification to repair, else a new trace of the next question."""
-    with database().read() as session:
+    with services().database.read() as session:
         mine = queue.list_drafts(session, project.id, person.id)
     if mine:
         return mine[0].trace.id
-    failure = claim_next_failure(project, person.id)
+    failure = claim_next_failure(services(), project, person.id)
     if failure is not None:
         return failure.outcome.trace_id
-    with database().begin() as session:
+    with services().database.begin() as session:
         question = queue.next_question(session, project.id, person.id)
         return recording.start_trace(session, question.id, person.id).id if question is not None else None
 
@@ -95,7 +95,7 @@ def show_queue_header(person: User, trace_id: UUID | None, keys: Mapping[str, st
             "`showhow questions import` bring your own."
         )
         return
-    with database().read() as session:
+    with services().database.read() as session:
         record = traces.load_trace(session, trace_id) if trace_id else None
         far = queue.measure_progress(session, project.id, person.id)
     with st.container(key="masthead"):
@@ -137,7 +137,7 @@ def _show_skip_dialog(question_id: UUID, person: User) -> None:
     st.caption("Steps that you recorded are kept; the question is under My queue if you want it back.")
     if st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter"):
         try:
-            with database().begin() as session:
+            with services().database.begin() as session:
                 queue.skip_question(session, question_id, person.id, reason)
         except StoreError as refused:
             st.error(str(refused))
@@ -152,7 +152,7 @@ def _show_guidelines(project: Project) -> None:
 
 @st.dialog("My queue", width="large")
 def _show_queue(project: Project, person: User) -> None:
-    with database().read() as session:
+    with services().database.read() as session:
         mine = queue.list_drafts(session, project.id, person.id)
         back = queue.list_returned_traces(session, project.id, person.id)
         left = queue.list_skipped_questions(session, project.id, person.id)
@@ -192,12 +192,12 @@ def _resume_draft(trace_id: UUID) -> UUID:
 
 def _fork_returned_trace(trace_id: UUID, person_id: UUID) -> UUID:
     """Fork a returned trace with all of its steps, so that its author can mend it."""
-    with database().begin() as session:
+    with services().database.begin() as session:
         steps = len(traces.load_trace(session, trace_id).steps)
         return traces.fork_trace(session, trace_id, steps, person_id).id
 
 
 def _unskip_question(question_id: UUID, person_id: UUID) -> UUID:
-    with database().begin() as session:
+    with services().database.begin() as session:
         queue.unskip_question(session, question_id, person_id)
         return recording.start_trace(session, question_id, person_id).id

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.plain_text import escape_markdown
 from db.database import StoreError
 from db.models import Project
 from db.projects import set_tools
-from runs.services import database, tool_registry, tools_path
 
 
 def choose_tools(project: Project) -> None:
     """Draw the choice of that project's tools; what is chosen is saved at once."""
-    here = tool_registry().all_tools()
+    here = services().tool_registry().all_tools()
     # A tool that is gone stays chosen until somebody takes it out.
     options = [*here, *(name for name in project.tools if name not in here)]
     key = f"tools_{project.id.hex}"
@@ -21,7 +21,7 @@ def choose_tools(project: Project) -> None:
     def save() -> None:
         chosen = [name for name in options if name in st.session_state[key]]
         try:
-            with database().begin() as session:
+            with services().database.begin() as session:
                 set_tools(session, project.name, chosen)
         except StoreError as failed:
             st.session_state["notice"] = str(failed)
@@ -37,7 +37,7 @@ def choose_tools(project: Project) -> None:
         help="What annotators and agents are offered, in this order; nothing chosen means all of Showhow's own.",
     )
     st.caption(
-        f"More tools come from the file {escape_markdown(str(tools_path()))}: LangChain tools, functions and MCP servers. "
+        f"More tools come from the file {escape_markdown(str(services().tools_path))}: LangChain tools, functions and MCP servers. "
         "`showhow tools check` says what works."
     )
     for name in project.tools or here:
@@ -50,12 +50,12 @@ def choose_tools(project: Project) -> None:
 
 def show_missing_tools(names: Sequence[str]) -> None:
     """Say of each of the named tools that cannot be called now why, and offer to try again."""
-    problems = [problem for name in names if (problem := tool_registry().problem(name)) is not None]
+    problems = [problem for name in names if (problem := services().tool_registry().problem(name)) is not None]
     if not problems:
         return
     for problem in dict.fromkeys(problems):
         st.warning(escape_markdown(problem), icon=":material/power_off:")
-    st.button("Try again", key="try_tools_again", on_click=tool_registry().reload_failed)
+    st.button("Try again", key="try_tools_again", on_click=services().tool_registry().reload_failed)
 
 
 def _tool_label(name: str, *, gone: bool) -> str:

@@ -17,6 +17,7 @@ from app.pages.annotate.composer import (
     typed_field_classes,
 )
 from app.pages.annotate.recorder import AnnotationRecorder
+from app.services import services
 from app.widgets.autosave import mount_autosave
 from app.widgets.notebook import show_trace
 from app.widgets.person import current_user
@@ -29,7 +30,6 @@ from db.database import StoreError
 from db.models import Project, User
 from db.trace_record import TraceRecord
 from db.verifications import VerificationOutcome
-from runs.services import database, open_world, tool_registry
 from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError, World
@@ -39,7 +39,7 @@ def find_failure(trace_id: UUID | None) -> VerificationOutcome | None:
     """The failure of a verification that this trace is."""
     if trace_id is None:
         return None
-    with database().read() as session:
+    with services().database.read() as session:
         found = verifications.find_outcome(session, trace_id)
     return found if found is not None and found.is_failed else None
 
@@ -84,7 +84,7 @@ def _show_gold_and_answer(agent: str, failure: VerificationOutcome) -> None:
 
 def _leave_to_others(failure: VerificationOutcome, person: User) -> None:
     try:
-        with database().begin() as session:
+        with services().database.begin() as session:
             queue.skip_question(session, failure.question_id, person.id, "the repair is left to others")
     except StoreError as refused:
         st.error(str(refused))
@@ -109,7 +109,7 @@ KEYS = {
 def show_workbench(trace_id: UUID) -> None:
     """The notebook and the composer; everything in it is drawn anew from the store after each act."""
     person = current_user()
-    with database().read() as session:
+    with services().database.read() as session:
         record = traces.load_trace(session, trace_id)
         draft = drafts.find_draft(session, trace_id)
         undone = recording.find_undone_step(session, trace_id)
@@ -147,13 +147,16 @@ def show_workbench(trace_id: UUID) -> None:
 def _offered_tools(project: Project) -> tuple[Tool, ...]:
     """What the project offers; ours where nothing that it chose is here, which the form then says."""
     world = _try_open_world(project.world)
-    return tuple(tool_registry().available_tools(world, project.tools) or tool_registry().available_tools(world))
+    return tuple(
+        services().tool_registry().available_tools(world, project.tools)
+        or services().tool_registry().available_tools(world)
+    )
 
 
 def _try_open_world(name: str) -> World | None:
     """The world of that name; None when it cannot be opened, which the first step that is run tells."""
     try:
-        return open_world(name)
+        return services().open_world(name)
     except (WorldError, SourceError):
         return None
 

@@ -9,12 +9,12 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.annotate.composer import StepComposer, insert_value
+from app.services import services
 from db import recording, traces
 from db.database import StoreError
 from db.models import Draft, Step, User
 from db.trace_record import TraceRecord
 from reasoners.provenance import trace_argument_origins
-from runs.services import database, tool_context, tool_registry
 from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError
@@ -56,7 +56,7 @@ class AnnotationRecorder:
     def _apply_change(self, change: Callable[[Any], ChangeResult]) -> ChangeResult | None:
         """Make one change in a transaction of its own; None when it failed, which the page then says."""
         try:
-            with database().begin() as session:
+            with services().database.begin() as session:
                 done = change(session)
         except StoreError as failed:
             st.session_state["notice"] = str(failed)
@@ -102,7 +102,7 @@ class AnnotationRecorder:
 
     def _run_tool(self, step: Step, tool: Tool) -> None:
         try:
-            context = tool_context(self.record.project.world)
+            context = services().tool_context(self.record.project.world)
         except (WorldError, SourceError) as gone:
             observed = recording.StepResult(text=None, data=None, error=str(gone), latency=None)
         else:
@@ -178,9 +178,9 @@ class AnnotationRecorder:
         self._apply_change(lambda session: recording.rate_step(session, step.id, rating, seen=self.seen_version, by=me))
 
     def _rerun_step(self, step: Step) -> None:
-        tool = tool_registry().find(step.tool or "")
+        tool = services().tool_registry().find(step.tool or "")
         if tool is None:
-            why = tool_registry().problem(step.tool or "")
+            why = services().tool_registry().problem(step.tool or "")
             st.session_state["notice"] = f"The step cannot be run again, since its tool is not here. {why}"
             return
         me = self.person.id

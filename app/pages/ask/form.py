@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.plain_text import escape_markdown
 from db.libraries import list_versions
 from db.trace_record import TraceRecord
@@ -13,7 +14,6 @@ from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, Ag
 from runs.ask import AskRequest
 from runs.budget import DEFAULT_MAX_SECONDS, DEFAULT_MAX_STEPS, RunLimits
 from runs.preparation import REPLAY, REPLAY_STEP_LIMIT, RunConfig
-from runs.services import database, settings
 from settings import DEFAULT_LIBRARY
 from worlds.folder import list_world_names
 
@@ -82,12 +82,12 @@ def _form_fields(record: TraceRecord | None) -> list[AskFormField]:
 
 
 def _default_reasoner() -> str:
-    return REPLAY if settings().model is None else "humaniq"
+    return REPLAY if services().settings.model is None else "humaniq"
 
 
 def show_ask_form() -> AskRequest | None:
     """The fields; what is wanted when it is asked by button or key."""
-    worlds = list_world_names(settings().worlds_folder)
+    worlds = list_world_names(services().settings.worlds_folder)
     if not worlds:
         st.info("There is no world yet to ask: make one on the Worlds page, or run `showhow setup`.")
         return None
@@ -126,7 +126,7 @@ def show_ask_form() -> AskRequest | None:
             type="primary",
             shortcut="Ctrl+Enter",
             icon=":material/send:",
-            disabled=by == MODEL and settings().model is None,
+            disabled=by == MODEL and services().settings.model is None,
         )
     _show_model_status(by)
     if not asked:
@@ -139,7 +139,7 @@ def show_ask_form() -> AskRequest | None:
 
 def _show_model_status(by: str) -> None:
     """What is set up, and what the choice needs."""
-    model = settings().model
+    model = services().settings.model
     if model is not None:
         st.caption(f"Model: {escape_markdown(model)}" + (" (not used)" if by == DEMONSTRATION else ""))
     elif by == DEMONSTRATION:
@@ -161,7 +161,7 @@ def _show_select_box(label: str, options: list[Any], name: str, **told: Any) -> 
 
 
 def _select_library() -> str | None:
-    with database().read() as session:
+    with services().database.read() as session:
         known = [f"{each.name}:{each.number}" for each in list_versions(session)]
     # The usual one first, so that it is the one that stands there.
     known.sort(key=lambda named: not named.startswith(f"{DEFAULT_LIBRARY}:"))

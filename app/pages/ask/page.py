@@ -11,6 +11,7 @@ import streamlit as st
 from app.pages.ask.form import seed_ask_form, show_ask_form
 from app.pages.ask.run_details import TRACE, choose_run_view, show_run_view
 from app.pages.ask.run_view import show_run, start_ask
+from app.services import services
 from app.widgets.page_layout import show_keys_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.plain_text import escape_html, escape_markdown
@@ -19,7 +20,6 @@ from db.database import RowNotFound
 from db.libraries import Demonstration
 from db.trace_record import TraceRecord
 from runs.ask import ASK_RUN_NAME
-from runs.services import database
 
 HISTORY_LENGTH = 25
 ENDING_ICONS = {
@@ -35,7 +35,7 @@ ENDING_ICONS = {
 def show_history() -> None:
     """A button that lists them, the latest first."""
     with st.popover("History", icon=":material/history:"):
-        with database().read() as session:
+        with services().database.read() as session:
             asked = runs.list_latest_traces(session, ASK_RUN_NAME, limit=HISTORY_LENGTH)
         if not asked:
             st.caption("What is asked here appears in this list.")
@@ -89,7 +89,7 @@ def find_examples(world: str, library: str | None) -> list[str]:
     """A few questions over the world, each of another kind, that the library's demonstrations do not ask themselves."""
     if library is None:
         return []
-    with database().read() as session:
+    with services().database.read() as session:
         shown = libraries.load_demonstrations(session, libraries.find_version(session, library).id)
         over = [project for project in projects.list_projects(session) if project.world == world]
         asked = [question for each in over for question in projects.list_questions(session, each.id, limit=SCAN_LIMIT)]
@@ -129,7 +129,7 @@ def load_record() -> TraceRecord | None:
     if not named:
         return None
     try:
-        with database().read() as session:
+        with services().database.read() as session:
             return traces.load_trace(session, UUID(named))
     except (ValueError, RowNotFound):
         return None

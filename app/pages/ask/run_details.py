@@ -6,12 +6,12 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
+from app.services import services
 from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_markdown
 from db.trace_record import TraceRecord
 from runs.ask import ASK_ERRORS, rebuild_prompt
 from runs.preparation import REPLAY, RunConfig
-from runs.services import open_library, settings
 
 TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
 RUN_VIEWS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
@@ -40,7 +40,7 @@ def show_run_view(look: str, record: TraceRecord) -> None:
         elif look == PROMPT:
             _show_prompt(record)
         else:
-            st.json(record.trace.configuration | {"encoder": settings().encoder}, expanded=2)
+            st.json(record.trace.configuration | {"encoder": services().settings.encoder}, expanded=2)
     except ASK_ERRORS as refused:
         st.error(escape_markdown(str(refused)))
 
@@ -53,7 +53,7 @@ def _show_demonstrations(record: TraceRecord) -> None:
         st.info("No demonstration was given: there was none to choose, or none was wanted.")
         return
     with st.spinner("Choosing as it was chosen then …"):
-        opened = open_library(way.library)[1]
+        opened = services().open_library(way.library)[1]
         chosen = opened.select(record.question.text, way.selection_config(), leave_out_itself=True)
     replayed = told.get("replay") or {}
     followed = {each["id"] for each in replayed.get("demonstrations", ())}
@@ -96,7 +96,7 @@ def _show_prompt(record: TraceRecord) -> None:
     position = last
     if last > 1:
         position = st.number_input("As it was sent for step", 1, last, last, key="prompt_step", width=200)
-    messages = rebuild_prompt(record, int(position))
+    messages = rebuild_prompt(services(), record, int(position))
     st.caption(
         f"{len(messages)} messages, {sum(len(message.text) for message in messages):,} characters"
         + ("; the last request for a step." if position == last else ".")

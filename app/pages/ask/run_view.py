@@ -10,6 +10,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.usage import format_run_cost, format_trace_cost
@@ -20,12 +21,11 @@ from db.trace_record import TraceRecord
 from evaluation.number_format import format_seconds
 from reasoners.answers.agreement import ALL_AGREE, TWO_AGREE
 from reasoners.answers.normalization import normalize_answer
+from runs.active_runs import BackgroundRun
 from runs.ask import (
     ASK_ERRORS,
-    ActiveRun,
     AskRequest,
     FreeQuestion,
-    active_runs,
     begin_run,
     is_running,
     rerun_from_step,
@@ -33,7 +33,6 @@ from runs.ask import (
 )
 from runs.budget import RunLimits
 from runs.preparation import REPLAY, RunConfig
-from runs.services import database
 
 AGREEMENT_SIGNS = {ALL_AGREE: "good", TWO_AGREE: "fair"}
 """How far an answer can be trusted by the agreement of its sources; poor otherwise."""
@@ -108,11 +107,11 @@ RESUMABLE_ENDINGS = ("stopped", "limit", "failed", None)
 def start_ask(wanted: AskRequest) -> bool:
     """Begin in the background, and have the address name the trace; False when it cannot be asked."""
     try:
-        ask = begin_run(wanted)
+        ask = begin_run(services(), wanted)
     except ASK_ERRORS as refused:
         st.error(escape_markdown(str(refused)))
         return False
-    _open_run(active_runs().start(ask))
+    _open_run(services().active_runs.start(ask))
     return True
 
 
@@ -161,7 +160,7 @@ def _rate_step(record: TraceRecord, position: int, rating: int, person: User) ->
     if step is None:
         return
     try:
-        with database().begin() as session:
+        with services().database.begin() as session:
             runs.rate_run_step(session, step.id, rating, by=person.id)
     except StoreError as refused:
         st.session_state["notice"] = str(refused)
@@ -180,7 +179,9 @@ def _current_limits(told: dict[str, Any]) -> RunLimits:
 
 def _resume_run(record: TraceRecord) -> None:
     try:
-        active_runs().start(resume_run(record.trace.id, _current_limits(record.trace.configuration)))
+        services().active_runs.start(
+            resume_run(services(), record.trace.id, _current_limits(record.trace.configuration))
+        )
     except ASK_ERRORS as refused:
         st.session_state["notice"] = str(refused)
 
@@ -189,7 +190,7 @@ def _rerun_from_step(record: TraceRecord, position: int) -> None:
     """Answer the question again behind that step; the former trace stays as it is."""
     way, limits = _config_and_limits(record)
     try:
-        _open_run(active_runs().start(rerun_from_step(record.trace.id, position, way, limits)))
+        _open_run(services().active_runs.start(rerun_from_step(services(), record.trace.id, position, way, limits)))
     except ASK_ERRORS as refused:
         st.session_state["notice"] = str(refused)
 
@@ -197,7 +198,7 @@ def _rerun_from_step(record: TraceRecord, position: int) -> None:
 def _fork_for_repair(record: TraceRecord, position: int, person: User) -> None:
     """Open a draft of the person's on the Annotate page that keeps the steps up to there."""
     try:
-        with database().begin() as session:
+        with services().database.begin() as session:
             forked = traces.fork_trace(session, record.trace.id, position, person.id)
     except StoreError as refused:
         st.error(escape_markdown(str(refused)))
@@ -217,7 +218,7 @@ def _share_link(trace_id: UUID) -> str:
 
 @st.dialog("Save as question")
 def _save_question(record: TraceRecord) -> None:
-    with database().read() as session:
+    with services().database.read() as session:
         over = [project.name for project in projects.list_projects(session) if project.world == record.project.world]
     st.markdown(f"**{escape_markdown(record.question.text)}**")
     chosen = st.selectbox(
@@ -234,7 +235,7 @@ def _save_question(record: TraceRecord) -> None:
             details={"asked": str(record.trace.id)},
         )
         try:
-            with database().begin() as session:
+            with services().database.begin() as session:
                 project = projects.get_or_create_project(session, name.strip(), world=record.project.world)
                 added = projects.add_questions(session, project.id, [asked]).added
         except StoreError as refused:
@@ -264,17 +265,17 @@ INTERRUPTED_NOTE = "The run ended while this tool was at work; to go on runs it 
 
 def show_run(trace_id: UUID, person: User) -> None:
     """Draw the run, anew twice a second while it is at work."""
-    with database().read() as session:
+    with services().database.read() as session:
         trace = traces.load_trace(session, trace_id).trace
-    at_work = is_running(trace)
+    at_work = is_running(services(), trace)
     st.fragment(_show_panel, run_every=REFRESH_SECONDS if at_work else None)(trace_id, person, at_work=at_work)
 
 
 def _show_panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
-    ask = active_runs().get(trace_id)
-    with database().read() as session:
+    ask = services().active_runs.get(trace_id)
+    with services().database.read() as session:
         record = traces.load_trace(session, trace_id)
-    if at_work != is_running(record.trace) or st.query_params.get("trace") != str(trace_id):
+    if at_work != is_running(services(), record.trace) or st.query_params.get("trace") != str(trace_id):
         # It has ended or goes on, or another one was begun: all of the page is another one now.
         st.rerun()
     if at_work:
@@ -306,7 +307,7 @@ def _show_panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
         st.html(f'<div class="saying">{escape_html(ask.streamed_text[-MAX_STREAMED_CHARACTERS:])}</div>')
 
 
-def _show_running(record: TraceRecord, ask: ActiveRun | None) -> None:
+def _show_running(record: TraceRecord, ask: BackgroundRun | None) -> None:
     trace = record.trace
     took = ask.elapsed_seconds if ask is not None else (utc_now() - trace.started_at).total_seconds()
     doing = (ask.phase if ask is not None else "") or f"step {len(record.steps) + 1}"

@@ -10,13 +10,13 @@ import streamlit as st
 
 from app.pages.library.export import show_export_dialog
 from app.pages.library.selected import SelectedLibrary
+from app.services import services
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
 from db.traces import load_trace
-from runs.services import database
 
 RATING_OPTIONS = (5.0, 4.5, 4.0, 3.0, 2.0, 1.0)
 
@@ -181,7 +181,7 @@ def _format_caption(each: Demonstration) -> str:
 def show_demonstration(trace_id: UUID) -> None:
     """One demonstration as the Review page draws it, or a sentence that it is not there."""
     try:
-        with database().read() as session:
+        with services().database.read() as session:
             record = load_trace(session, trace_id)
     except StoreError:
         st.warning("The address names a demonstration that is not here; choose one from the list.")

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.pages.library.selected import SelectedLibrary
+from app.services import services
 from app.widgets.job_panel import DRIFT_JOB, show_verb_job, start_verb_job
 from app.widgets.person import current_user
 from app.widgets.plain_text import escape_markdown
@@ -29,7 +30,7 @@ MAX_OBSERVATION_CHARACTERS = 4_000
 def show_drift(library: SelectedLibrary) -> None:
     """Offer to run them again, and draw the last report."""
     reference = library.reference or None
-    report = load_drift(reference)
+    report = load_drift(services(), reference)
     if show_verb_job(DRIFT_JOB, library.title):
         pass
     elif not library.count(DemonstrationFilter()):

@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.pages.library.demonstrations import describe_filter
 from app.pages.library.selected import SelectedLibrary
+from app.services import services
 from app.trace_export import build_export
 from app.widgets.library_choice import pluralize
 from app.widgets.plain_text import escape_markdown
@@ -15,7 +16,6 @@ from db.libraries import DemonstrationFilter, list_matching_ids
 from db.traces import load_traces
 from fewshot_library.formats import FORMATS, WRITABLE_FORMATS, find_writer
 from fewshot_library.formats.format import ExportLosses, FormatError
-from runs.services import database
 
 MAX_EXPORTED = 5_000
 """Demonstrations that the page writes; more are the command line's, which writes them straight to disk."""
@@ -69,7 +69,7 @@ def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) ->
 
 def _write_export(library: SelectedLibrary, wanted: DemonstrationFilter, name: str) -> ExportFile:
     # Some formats seek in what they write, and all of it need not lie in memory twice.
-    with tempfile.TemporaryFile() as file, database().read() as session:
+    with tempfile.TemporaryFile() as file, services().database.read() as session:
         ids = list_matching_ids(session, wanted, library.id)
         losses = find_writer(name)(build_export(session, load_traces(session, ids)), file)
         file.seek(0)

@@ -13,6 +13,7 @@ from app.pages.library.overview import show_library_overview
 from app.pages.library.selected import SelectedLibrary
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_usage
+from app.services import services
 from app.widgets.library_choice import choose_library, list_versions
 from app.widgets.page_layout import choose_view, show_keys_button
 from app.widgets.person import current_user, show_user_menu
@@ -23,7 +24,6 @@ from db.database import StoreError
 from db.libraries import DemonstrationFilter
 from db.models import User
 from fewshot_library.card import FreezeOptions, LeakageError
-from runs.services import encoder, freeze_version
 from worlds.source import SourceError
 
 MAX_LISTED_LEAKS = 100
@@ -79,10 +79,10 @@ def _ask_terms(person: User) -> FreezeOptions:
 
 
 def _freeze_and_open(name: str, wanted: DemonstrationFilter, terms: FreezeOptions) -> None:
-    wait = "" if encoder().is_loaded else "; the model that compares them loads first, some 5 seconds"
+    wait = "" if services().encoder.is_loaded else "; the model that compares them loads first, some 5 seconds"
     try:
         with st.spinner(f"Comparing with the questions of the split {escape_markdown(terms.test_split)}{wait} …"):
-            made = freeze_version(name, wanted, terms)
+            made = services().freeze_version(name, wanted, terms)
     except LeakageError as leaking:
         st.error(escape_markdown(str(leaking)))
         rows = [

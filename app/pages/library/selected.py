@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
+from app.services import services
 from db import libraries
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.projects import list_question_kinds
 from fewshot_library.statistics import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
-from runs.services import database, tool_registry
 
 LibraryStamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Which demonstrations, as they are now."""
@@ -48,7 +48,7 @@ class SelectedLibrary:
         return None, ((approved, latest) if approved < LARGE_LIBRARY_SIZE else (approved // 1000 * 1000, None))
 
     def _approved_stamp(self) -> tuple[int, UUID | None]:
-        with database().read() as session:
+        with services().database.read() as session:
             return libraries.approval_fingerprint(session)
 
     def count(self, wanted: DemonstrationFilter) -> int:
@@ -59,7 +59,7 @@ class SelectedLibrary:
 
     def page(self, wanted: DemonstrationFilter, start: int, limit: int) -> list[Demonstration]:
         """Some of those that fit."""
-        with database().read() as session:
+        with services().database.read() as session:
             return libraries.list_demonstrations(session, wanted, version_id=self.id, start=start, limit=limit)
 
     def choices(self) -> DemonstrationFacets:
@@ -77,21 +77,21 @@ class SelectedLibrary:
 
 @lru_cache(maxsize=256)
 def _cached_count(stamp: LibraryStamp, wanted: DemonstrationFilter) -> int:
-    with database().read() as session:
+    with services().database.read() as session:
         return libraries.count_demonstrations(session, wanted, stamp[0])
 
 
 @lru_cache(maxsize=64)
 def _cached_choices(stamp: LibraryStamp) -> DemonstrationFacets:
-    with database().read() as session:
+    with services().database.read() as session:
         return libraries.list_facets(session, stamp[0])
 
 
 @lru_cache(maxsize=64)
 def _cached_statistics(stamp: LibraryStamp) -> LibraryStatistics:
-    with database().read() as session:
+    with services().database.read() as session:
         kinds = list_question_kinds(session, libraries.list_facets(session, stamp[0]).projects)
-    return compute_statistics(load_demonstrations(stamp), tools=tool_registry().all_tools(), kinds=kinds)
+    return compute_statistics(load_demonstrations(stamp), tools=services().tool_registry().all_tools(), kinds=kinds)
 
 
 @lru_cache(maxsize=16)
@@ -101,7 +101,7 @@ def _cached_difference(earlier: LibraryStamp, later: LibraryStamp) -> LibraryDif
 
 def load_demonstrations(stamp: LibraryStamp) -> list[Demonstration]:
     """The demonstrations themselves, read anew."""
-    with database().read() as session:
+    with services().database.read() as session:
         if stamp[0] is None:
             return libraries.list_candidates(session, DemonstrationFilter())
         return libraries.load_demonstrations(session, stamp[0])

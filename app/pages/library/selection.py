@@ -13,6 +13,7 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selected import SelectedLibrary
+from app.services import services
 from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_markdown
 from app.widgets.selection_options import SelectionOptions, ask_selection_options
@@ -23,7 +24,6 @@ from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
 from fewshot_library.map import SequenceMap, build_sequence_map
 from fewshot_library.selection import SelectionError
-from runs.services import embeddings_path, encoder, open_library
 from worlds.source import SourceError
 
 MAX_POINTS = 400
@@ -171,9 +171,9 @@ def show_selection_console(library: SelectedLibrary) -> None:
 def open_selected_library(library: SelectedLibrary) -> LoadedLibrary:
     """The version ready to choose from; the page says so while that takes seconds."""
     with st.spinner(_waiting_message(library)):
-        _, opened = open_library(library.reference)
+        _, opened = services().open_library(library.reference)
         # The questions may be known from the disk, and the model not be loaded for them.
-        encoder()(["?"])
+        services().encoder(["?"])
     return opened
 
 
@@ -182,13 +182,13 @@ def _waiting_message(library: SelectedLibrary) -> str:
     if (
         version is not None
         and version.demonstrations > ENCODING_RATE
-        and not embeddings_path(version.name, version.number).is_file()
+        and not services().embeddings_path(version.name, version.number).is_file()
     ):
         return (
             f"The {version.demonstrations:,} questions of this version are encoded, once for all: some "
             f"{version.demonstrations / ENCODING_RATE:,.0f} seconds …"
         )
-    return "Reading the version …" if encoder().is_loaded else LOADING_MESSAGE
+    return "Reading the version …" if services().encoder.is_loaded else LOADING_MESSAGE
 
 
 def _show_examples(library: SelectedLibrary) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selected import SelectedLibrary
 from app.pages.library.selection import open_selected_library
+from app.services import services
 from app.widgets.chart import BAR_COLOUR, BAR_STEP
 from app.widgets.job_panel import USAGE_JOB, show_verb_job, start_verb_job
 from app.widgets.plain_text import escape_markdown
@@ -18,7 +19,6 @@ from db.projects import count_questions, list_projects
 from evaluation.report_cache import Report
 from evaluation.selection_usage import UsageRequest, compute_usage, load_usage
 from fewshot_library.selection import SelectionError
-from runs.services import database
 from worlds.source import SourceError
 
 MAX_INLINE_QUESTIONS = 200
@@ -32,7 +32,7 @@ def show_usage(library: SelectedLibrary) -> None:
     if library.version is None:
         st.info("Usage is counted for a frozen version. Choose one on the left, or freeze one with Alt+L.")
         return
-    with database().read() as session:
+    with services().database.read() as session:
         counts = {project.name: count_questions(session, project.id) for project in list_projects(session)}
     asked = {name: count for name, count in counts.items() if count}
     if not asked:
@@ -48,7 +48,7 @@ def show_usage(library: SelectedLibrary) -> None:
     )
     way = ask_selection_options("usage")
     wanted = UsageRequest(library.reference, name, way.config, way.leave_out_itself)
-    report = load_usage(wanted)
+    report = load_usage(services(), wanted)
     if report is None:
         _show_count_button(library, wanted, asked[name], way)
     else:
@@ -79,7 +79,7 @@ def _show_count_button(library: SelectedLibrary, asked: UsageRequest, questions:
     try:
         open_selected_library(library)
         with st.empty():
-            compute_usage(asked, _show_progress)
+            compute_usage(services(), asked, _show_progress)
     except (SelectionError, SourceError, StoreError) as refused:
         st.error(escape_markdown(str(refused)))
     else:

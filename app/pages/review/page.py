@@ -4,6 +4,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import show_keys_button
 from app.widgets.person import current_user, show_user_menu
@@ -15,7 +16,6 @@ from db.libraries import MODELS, PEOPLE
 from db.models import Judgement, Project, User
 from db.trace_record import TraceRecord
 from db.verifications import SCORE_ASPECT
-from runs.services import database
 
 KEYS = {
     "Alt+A": "Approve the trace",
@@ -45,7 +45,7 @@ def show_header(project: Project, person: User) -> tuple[str, str]:
             bind="query-params",
             on_change=_reset_list,
         )
-        with database().read() as session:
+        with services().database.read() as session:
             known = review.count_by_status(session, project.id, by=by)
         status = st.segmented_control(
             "Status",
@@ -70,7 +70,7 @@ def _reset_list() -> None:
 def show_trace_list(project: Project, status: str, by: str) -> list[review.ReviewItem]:
     """The list, one page at a time; a chosen row is the one that is read."""
     pages: list[object] = st.session_state.setdefault("review_after", [None])
-    with database().read() as session:
+    with services().database.read() as session:
         page = review.list_for_review(session, project.id, status=status, by=by, limit=PAGE_SIZE, after=pages[-1])  # type: ignore[arg-type]
     read = st.query_params.get("trace") or next((str(line.trace_id) for line in page.items), "")
     for line in page.items:
@@ -151,7 +151,7 @@ def _record_decision(
     record: TraceRecord, person: User, comment: str, others: list[review.ReviewItem], *, approved: bool
 ) -> None:
     try:
-        with database().begin() as session:
+        with services().database.begin() as session:
             decide = review.approve_trace if approved else review.reject_trace
             decide(session, record.trace.id, by=person.id, comment=comment)
     except StoreError as refused:
@@ -175,7 +175,7 @@ def _open_next_trace(trace_id: UUID, others: list[review.ReviewItem]) -> None:
 def load_record(lines: list[review.ReviewItem]) -> TraceRecord | None:
     """The trace in the address, else the first of the list."""
     named = st.query_params.get("trace", "")
-    with database().read() as session:
+    with services().database.read() as session:
         try:
             if not named and not lines:
                 return None

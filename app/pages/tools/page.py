@@ -10,6 +10,7 @@ from json import dumps
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.chart import show_bar_chart
 from app.widgets.page_layout import choose_view, show_keys_button
 from app.widgets.person import current_user, show_user_menu
@@ -23,7 +24,6 @@ from db.projects import list_projects
 from db.tool_report import LATENCY_BUCKET_BOUNDS, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.number_format import format_count, format_money, format_seconds
 from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
-from runs.services import database
 
 TOOL_COLUMNS = (
     "tool",
@@ -186,7 +186,7 @@ def show_header(person: User) -> None:
 
 def show_scope_filters() -> ToolCallFilter:
     """A row of filters, kept in the address."""
-    with database().read() as session:
+    with services().database.read() as session:
         names = [project.name for project in list_projects(session)]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
         project = _show_filter("Project", "of_project", names, 260)
@@ -203,7 +203,7 @@ def _show_filter(label: str, name: str, options: list[str], width: int) -> str |
 def show_report(scope: ToolCallFilter) -> None:
     """The table, the chosen tool, and the observations that were rated worst."""
     with st.spinner("Counting …"):
-        report = get_cached_tool_report(scope)
+        report = get_cached_tool_report(services(), scope)
     if not report.tools:
         nothing = scope == ToolCallFilter()
         st.info(EMPTY_MESSAGE if nothing else "No call fits these filters; take some of them away.")
@@ -216,7 +216,7 @@ def show_report(scope: ToolCallFilter) -> None:
     if chosen is not None:
         show_tool_charts(chosen)
         report = get_cached_tool_report(
-            ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
+            services(), ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
         )
     st.subheader("Rated worst", anchor=False)
     show_worst_rated(report.worst)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.pages.ask.form import SELECTION_LABELS
 from app.pages.verify.results import open_requested_failure, show_verification
+from app.services import services
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
 from app.widgets.library_choice import list_versions
 from app.widgets.page_layout import show_keys_button
@@ -21,7 +22,6 @@ from evaluation.verification_report import VerificationReport, build_verificatio
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
 from reasoners.registry import REASONER_FACTORIES
 from runs.preparation import REPLAY
-from runs.services import database, settings
 from settings import DEFAULT_LIBRARY
 
 REASONER_LABELS = {
@@ -55,7 +55,7 @@ def show_verify_dialog(project: Project, questions: int) -> None:
         most = st.number_input("Questions, spread over all", 1, questions, min(questions, 100), key="verify_most")
         at_once = st.number_input("At the same time", 1, 64, 2, key="verify_at_once")
     words += ["--limit", str(most), "--at-once", str(at_once)]
-    missing = reasoner != REPLAY and settings().model is None
+    missing = reasoner != REPLAY and services().settings.model is None
     if missing:
         st.warning(
             "No model is set up. Set SHOWHOW_MODEL and its key and start the server again, or follow a demonstration."
@@ -71,7 +71,7 @@ def _reasoner_label(name: str) -> str:
 
 
 def _default_reasoner_index() -> int:
-    wanted = REPLAY if settings().model is None else "humaniq"
+    wanted = REPLAY if services().settings.model is None else "humaniq"
     return list(REASONER_FACTORIES).index(wanted) if wanted in REASONER_FACTORIES else 0
 
 
@@ -108,7 +108,7 @@ REFRESH_SECONDS = 3.0
 
 def show_header(project: Project, person: User) -> None:
     """The top of the page."""
-    with database().read() as session:
+    with services().database.read() as session:
         questions = len(verifications.list_gold_questions(session, project.id))
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
         choose_project()
@@ -122,7 +122,7 @@ def show_header(project: Project, person: User) -> None:
 
 def choose_verification(project: Project) -> tuple[Run | None, UUID | None]:
     """The list, the latest first; gives what the address names, else the latest, and which the latest is."""
-    with database().read() as session:
+    with services().database.read() as session:
         runs = verifications.list_verifications(session, project.id)[:MAX_LISTED_RUNS]
         told = {run.id: build_verification_report(run, verifications.list_outcomes(session, run)) for run in runs}
     latest = runs[0] if runs else None
@@ -135,7 +135,7 @@ def choose_verification(project: Project) -> tuple[Run | None, UUID | None]:
 
 def rerun_when_started(project: Project, latest: UUID | None) -> None:
     """Draw the page anew as soon as the verification that is at work has begun."""
-    with database().read() as session:
+    with services().database.read() as session:
         begun = verifications.list_verifications(session, project.id)[:1]
     if begun and begun[0].id != latest:
         st.rerun()

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
 from app.widgets.person import current_user
 from app.widgets.plain_text import escape_html, escape_markdown
@@ -21,7 +22,6 @@ from evaluation.repairs import (
     repair_value,
 )
 from evaluation.verification_report import VerificationReport, build_verification_report, summarize_outcomes
-from runs.services import database
 
 MAX_LISTED_FAILURES = 200
 ORDER_EXPLANATION = (
@@ -43,7 +43,7 @@ def show_verification(project: Project, run: Run, *, at_work: bool) -> None:
     """Draw it; as a fragment, which leaves it to the page to open a failure."""
     if "open_failure" in st.session_state:
         st.rerun()
-    with database().read() as session:
+    with services().database.read() as session:
         found = verifications.list_outcomes(session, run)
     report = build_verification_report(run, found)
     st.html(f'<h1 class="world">{_format_heading(report)}</h1>')
@@ -55,7 +55,7 @@ def show_verification(project: Project, run: Run, *, at_work: bool) -> None:
                 st.rerun()
     if run.configuration.get("again_of"):
         _show_before_and_after(run, found)
-    failed = list_failures(run)
+    failed = list_failures(services(), run)
     if failed:
         _show_failures(project, run, failed, at_work=at_work)
     elif not report["left"]:
@@ -93,7 +93,7 @@ def _format_score(value: float | None) -> str:
 
 def _show_before_and_after(run: Run, found: Sequence[VerificationOutcome]) -> None:
     """Before and after, by kind."""
-    with database().read() as session:
+    with services().database.read() as session:
         earlier = verifications.find_verification(session, UUID(run.configuration["again_of"]))
         before = {each.question_id: each for each in verifications.list_outcomes(session, earlier)}
     pairs = [(before[each.question_id], each) for each in found if each.question_id in before and each.ending]
@@ -123,7 +123,7 @@ def _show_before_and_after(run: Run, found: Sequence[VerificationOutcome]) -> No
 
 def _show_failures(project: Project, run: Run, failed: Sequence[VerificationFailure], *, at_work: bool) -> None:
     st.subheader(f"Failures ({len(failed):,})", anchor=False)
-    approved = list_approved_repairs(run)
+    approved = list_approved_repairs(services(), run)
     with st.container(horizontal=True, vertical_alignment="center"):
         if approved and not at_work:
             many = f"{len(approved):,} repair{'' if len(approved) == 1 else 's'}"
@@ -177,7 +177,7 @@ def open_requested_failure(project: Project) -> None:
 
 def _show_scores_by_kind(run: Run, report: VerificationReport) -> None:
     st.subheader("By kind of question", anchor=False)
-    shown = count_demonstrations_by_kind(run)
+    shown = count_demonstrations_by_kind(services(), run)
     rows = []
     for kind, told in report["by_kind"].items():
         lost = told["questions"] - told["left"] - told["right"]

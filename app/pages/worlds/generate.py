@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.cli.world import generate
+from app.services import services
 from app.widgets.job_panel import (
     OptionValue,
     VerbOption,
@@ -18,7 +19,6 @@ from app.widgets.job_panel import (
 from app.widgets.plain_text import escape_markdown
 from fiction.generator.split import SPLIT_MODES, parse_split
 from fiction.universe.options import GenerationOptions
-from runs.services import settings
 from worlds.folder import WorldError, list_world_names, world_folder
 
 BASIC_OPTIONS = ("people", "seed", "split", "split_by")
@@ -85,14 +85,14 @@ def _show_option_fields(wanted: Sequence[VerbOption]) -> dict[str, OptionValue]:
 
 
 def _unused_name() -> str:
-    taken = {*list_world_names(settings().worlds_folder), *(job.world for job in get_jobs().all())}
+    taken = {*list_world_names(services().settings.worlds_folder), *(job.world for job in get_jobs().all())}
     return next(name for number in range(1, len(taken) + 2) if (name := f"world-{number}") not in taken)
 
 
 def _check_generation(name: str, given: Mapping[str, OptionValue], *, replace: bool) -> str | None:
     """Why the world cannot be made, in one sentence."""
     try:
-        taken = world_folder(settings().worlds_folder, name).exists()
+        taken = world_folder(services().settings.worlds_folder, name).exists()
         if taken and not replace:
             return f"There is a world {name!r} already; choose another name, or have it replaced."
         if any(job.world == name and job.state == "running" for job in get_jobs().all()):

@@ -10,9 +10,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.cli.world import import_
 from app.cli.world_published import INSTANCE_FORMAT
+from app.services import services
 from app.widgets.job_panel import get_jobs, read_verb_options
 from app.widgets.plain_text import escape_markdown
-from runs.services import settings
 from worlds.folder import WorldError, world_folder
 from worlds.importers import ARTICLE_FORMATS
 
@@ -75,7 +75,7 @@ def _article_formats() -> list[str]:
 
 def _check_request(wanted: WorldImportRequest) -> str | None:
     try:
-        taken = world_folder(settings().worlds_folder, wanted.name).exists()
+        taken = world_folder(services().settings.worlds_folder, wanted.name).exists()
     except WorldError as wrong:
         return str(wrong)
     if taken and not wanted.replace:

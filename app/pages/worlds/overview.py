@@ -13,6 +13,7 @@ import streamlit as st
 
 from app.pages.worlds.selected import SelectedWorld
 from app.pages.worlds.world_list import format_build_time, format_bytes
+from app.services import services
 from app.widgets.chart import BAR_STEP, show_bar_chart
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
@@ -20,7 +21,6 @@ from app.widgets.url_state import go_to_view
 from fiction.generator.article_store import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QuestionSummary
 from fiction.universe.universe import count_by_sources
-from runs.services import settings
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
 
 FIELD_LABELS = {
@@ -55,7 +55,7 @@ def show_live_world(world: SelectedWorld) -> None:
 
 
 def _show_connection_state() -> None:
-    found = settings()
+    found = services().settings
     if found.as_of is not None:
         st.info(f"It answers as it did on {found.as_of:%d %b %Y %H:%M %Z}, from its record (SHOWHOW_AS_OF).")
     elif found.offline:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import streamlit as st
 
 from app.pages.worlds.selected import SelectedWorld
+from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import go_to_entity
-from runs.services import tool_context
 from tools.registry import BUILT_IN_TOOLS
 from tools.run_query import format_value
 from tools.tool import ToolResult
@@ -46,7 +46,7 @@ def show_console(world: SelectedWorld) -> None:
             st.caption(f"SELECT and ASK, {limits}, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
     if run:
         with st.spinner("Asking the graph …"):
-            outcome = BUILT_IN_TOOLS["runQuery"].call(tool_context(world.name), {"sparql": sparql})
+            outcome = BUILT_IN_TOOLS["runQuery"].call(services().tool_context(world.name), {"sparql": sparql})
         st.session_state[LAST_RESULT_KEY] = (world.name, world.stamp, outcome)
     asked = st.session_state.get(LAST_RESULT_KEY)
     if asked is not None and asked[:2] == (world.name, world.stamp):

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.pages.worlds.gold import show_gold_question
 from app.pages.worlds.selected import SelectedWorld
+from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import get_url_parameter, go_to_question
 from db import projects, recording
@@ -18,14 +19,13 @@ from db.database import StoreError
 from db.models import Project, User
 from evaluation.datasets.plain import parse_question
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
-from runs.services import database
 
 
 def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
     """Put the question into the world's first project, which is made if there is none, and open the draft of it."""
     record = parse_question(row, world.folder / QUESTIONS_FILE, None)
     try:
-        with database().begin() as session:
+        with services().database.begin() as session:
             over = [project for project in projects.list_projects(session) if project.world == world.name]
             project: Project = over[0] if over else _create_project(session, world.name)
             projects.add_questions(session, project.id, [record])

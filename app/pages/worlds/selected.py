@@ -5,12 +5,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from app.services import services
 from fiction.generator.article_store import UNIVERSE_FILE
 from fiction.generator.build import PAGES_FILE
 from fiction.generator.pages import load_marks_by_address
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from fiction.universe.universe import Universe
-from runs.services import open_world, settings
 from worlds.live.description import LIVE_KIND
 from worlds.source import World
 
@@ -25,7 +25,7 @@ class SelectedWorld:
     @property
     def folder(self) -> Path:
         """Where it lies."""
-        return settings().worlds_folder / self.name
+        return services().settings.worlds_folder / self.name
 
     @property
     def stamp(self) -> str:
@@ -39,7 +39,7 @@ class SelectedWorld:
 
     def open(self) -> World:
         """Its sources."""
-        return open_world(self.name)
+        return services().open_world(self.name)
 
     def disk_size(self) -> int:
         """Its size on disk."""

@@ -6,9 +6,9 @@ from typing import Any
 import streamlit as st
 
 from app.pages.worlds.selected import SelectedWorld
+from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import go_to_world
-from runs.services import settings
 from worlds.folder import WorldError, list_world_names
 from worlds.open import read_world_metadata
 
@@ -31,9 +31,9 @@ def choose_world() -> SelectedWorld | None:
 
 def _load_worlds() -> tuple[list[SelectedWorld], dict[str, str]]:
     worlds, damaged = [], {}
-    for name in list_world_names(settings().worlds_folder):
+    for name in list_world_names(services().settings.worlds_folder):
         try:
-            worlds.append(SelectedWorld(name, read_world_metadata(settings().worlds_folder, name)))
+            worlds.append(SelectedWorld(name, read_world_metadata(services().settings.worlds_folder, name)))
         except WorldError as broken:
             damaged[name] = str(broken)
     return worlds, damaged

@@ -1,0 +1,60 @@
+"""The runs that work in the background of this process, by trace."""
+
+from threading import Lock, Thread
+from typing import Protocol
+from uuid import UUID
+
+
+class BackgroundRun(Protocol):
+    """One run of a reasoner on one trace (runs/ask.py)."""
+
+    trace_id: UUID
+    phase: str
+    """What it does before the first step; "" from then on."""
+    streamed_text: str
+    """The model's reply since the last step, as far as it is streamed."""
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since it was started or resumed."""
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether `stop` was called."""
+
+    def stop(self) -> None:
+        """End the run as soon as possible."""
+
+    def execute(self) -> object:
+        """Run to the end; the outcome is stored in the trace."""
+
+
+class ActiveRuns:
+    """Starts runs in threads and finds them by trace; thread-safe."""
+
+    def __init__(self) -> None:
+        self._runs: dict[UUID, BackgroundRun] = {}
+        self._lock = Lock()
+
+    def get(self, trace_id: UUID) -> BackgroundRun | None:
+        """Return the run that writes this trace now, or None."""
+        return self._runs.get(trace_id)
+
+    def start(self, run: BackgroundRun) -> UUID:
+        """Start the run in a thread; one that still writes the same trace is stopped."""
+        with self._lock:
+            previous = self._runs.get(run.trace_id)
+            self._runs[run.trace_id] = run
+        if previous is not None:
+            previous.stop()
+        Thread(target=self._execute, args=(run,), name=f"run {run.trace_id}", daemon=True).start()
+        return run.trace_id
+
+    def _execute(self, run: BackgroundRun) -> None:
+        try:
+            run.execute()
+        finally:
+            with self._lock:
+                # A later run of the same trace may have taken this one's place.
+                if self._runs.get(run.trace_id) is run:
+                    del self._runs[run.trace_id]
