@@ -1,12 +1,15 @@
 """What the tests of every room may ask for."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.browser.server import PREPARED
 from tests.servers import oxigraph as oxigraph_server
 from tests.servers import virtuoso as virtuoso_server
 from tests.servers.mediawiki import MediaWiki, serving
@@ -25,11 +28,26 @@ settings.load_profile("ci" if os.environ.get("CI") else "explore")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Give all workers of this run one folder for prepared homes; workers inherit the environment."""
+    if not hasattr(config, "workerinput"):
+        os.environ[PREPARED] = tempfile.mkdtemp(prefix="showhow-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the prepared homes."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(PREPARED), ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real questions, texts and graphs that lies beside the checkout."""
+    """The folder of real questions, texts and graphs beside the checkout; required in continuous integration."""
     if not SHARED.is_dir():
-        pytest.skip(f"no real test data at {SHARED}")
+        message = f"the test data is missing: there is no folder {SHARED}"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
     return SHARED
 
 

@@ -1,6 +1,7 @@
 """Showhow as its users run it: a home of its own, a free port, the real command line."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,16 +11,40 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from filelock import FileLock
+
 SHOWHOW = Path(sys.executable).with_name("showhow")
+PREPARED = "PREPARED_SHOWHOW_HOMES"
+"""The environment variable that names a folder shared by all workers of a test run (tests/conftest.py)."""
+
+
+def copy_prepared_home(home: Path) -> None:
+    """Copy what `showhow setup` makes into an empty home; it is made once in a test run."""
+    prepared = Path(os.environ[PREPARED]) / "home"
+    with FileLock(f"{prepared}.lock"):
+        if not prepared.exists():
+            unfinished = prepared.with_name("unfinished")
+            unfinished.mkdir()
+            subprocess.run(
+                [SHOWHOW, "setup"], env=_environment(unfinished), cwd=unfinished, capture_output=True, check=True
+            )
+            unfinished.rename(prepared)
+    shutil.copytree(prepared, home, dirs_exist_ok=True)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
+    return {**inherited, "SHOWHOW_HOME": str(home), "OMP_NUM_THREADS": "1", "SHOWHOW_AGENT_API": "true"}
 
 
 class Showhow:
-    """One home, and a server on it while it is started."""
+    """One home, and a server on it while it is started; the default world is there unless the home is to be empty."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, empty: bool = False) -> None:
         self.home = home
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
-        self.environment = {**kept, "SHOWHOW_HOME": str(home), "OMP_NUM_THREADS": "1", "SHOWHOW_AGENT_API": "true"}
+        if not empty:
+            copy_prepared_home(home)
+        self.environment = _environment(home)
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -10,7 +10,7 @@ HEAVY = ("torch", "transformers", "sentence_transformers", "langchain", "langcha
 
 def loaded_by(statement: str, tmp_path: Path) -> set[str]:
     code = f"import json, sys; sys.argv = ['showhow', '--help']\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
-    environment = {**Showhow(tmp_path).environment, "STREAMLIT_LOGGER_LEVEL": "error"}
+    environment = {**Showhow(tmp_path, empty=True).environment, "STREAMLIT_LOGGER_LEVEL": "error"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
 
@@ -26,13 +26,13 @@ def test_what_a_page_needs_loads_no_heavy_library(tmp_path: Path):
 
 
 def test_every_verb_has_a_help(tmp_path: Path):
-    showhow = Showhow(tmp_path)
+    showhow = Showhow(tmp_path, empty=True)
     for verb in ("setup", "run", "world", "questions", "traces", "tool", "db"):
         assert "Usage: showhow" in showhow.run(verb, "--help")
 
 
 def test_wrong_usage_is_status_2_and_a_failure_status_1_with_one_line(tmp_path: Path):
-    showhow = Showhow(tmp_path)
+    showhow = Showhow(tmp_path, empty=True)
 
     def status(*words: str) -> tuple[int, str]:
         command = [str(Path(sys.executable).with_name("showhow")), *words]
