@@ -41,7 +41,7 @@ class Family:
 
     def sort_by_age(self, ids: Iterable[str]) -> list[str]:
         """The oldest first, those of unknown age last."""
-        return sorted(ids, key=lambda each: (not self.people[each].born, self.people[each].born, each))
+        return sorted(ids, key=lambda person: (not self.people[person].born, self.people[person].born, person))
 
 
 class KinshipSource(Protocol):
@@ -72,20 +72,20 @@ def build_family(kin: KinshipSource, centre: str) -> Family | None:
     if len(people) < 2 or centre not in people:
         return None
     born_to = [*up, *upper, *((child, parent) for parent, child in (*down, *lower, *other))]
-    found = Family(centre, people, _group_pairs(born_to, people), _group_pairs(partners, people), ())
-    return replace(found, siblings=tuple(found.sort_by_age(one for one in siblings if one in people)))
+    family = Family(centre, people, _group_pairs(born_to, people), _group_pairs(partners, people), ())
+    return replace(family, siblings=tuple(family.sort_by_age(one for one in siblings if one in people)))
 
 
 def _second_members(pairs: Pairs) -> list[str]:
     return list(dict.fromkeys(end for _, end in pairs))
 
 
-def _group_pairs(pairs: Pairs, known: dict[str, Relative]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
+def _group_pairs(pairs: Pairs, people: dict[str, Relative]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, dict[str, None]] = {}
     for one, other in pairs:
-        if one in known and other in known:
-            found.setdefault(one, {})[other] = None
-    return {one: tuple(others) for one, others in found.items()}
+        if one in people and other in people:
+            groups.setdefault(one, {})[other] = None
+    return {one: tuple(others) for one, others in groups.items()}
 
 
 class GraphKinshipSource:
@@ -124,11 +124,11 @@ class GraphKinshipSource:
         rows = self._rows(ids, pattern, "?one ?other")
         return list(dict.fromkeys((one.value, other.value) for one, other in rows if one and other))
 
-    def _rows(self, ids: Sequence[str], pattern: str, wanted: str) -> tuple[tuple[Cell | None, ...], ...]:
+    def _rows(self, ids: Sequence[str], pattern: str, columns: str) -> tuple[tuple[Cell | None, ...], ...]:
         nodes = " ".join(node for one in ids if (node := terms.format_node(one)))
         if not nodes:
             return ()
-        return self._graph.query(f"SELECT DISTINCT {wanted} WHERE {{ VALUES ?one {{ {nodes} }} {pattern} }}").rows
+        return self._graph.query(f"SELECT DISTINCT {columns} WHERE {{ VALUES ?one {{ {nodes} }} {pattern} }}").rows
 
 
 class UniverseKinshipSource:

@@ -75,7 +75,7 @@ def _build_relation(pid: str) -> Relation:
     return Relation(pid, label, tuple(sorted(aliases)), "date" if pid in _DATE_PROPERTIES else "entity")
 
 
-def write_name_index(folder: Path, told: Universe) -> Generator[int, None, None]:
+def write_name_index(folder: Path, universe: Universe) -> Generator[int, None, None]:
     """Write the index of what everything in the graph is called; yields how many more people are in it."""
     with closing(NameIndexWriter(folder / NAMES_FOLDER)) as names:
         for pid, (label, *aliases) in PROPERTY_LABELS.items():
@@ -84,19 +84,19 @@ def write_name_index(folder: Path, told: Universe) -> Generator[int, None, None]
                 names.add(alias, pid, "alias")
         for item, label in CLASSES.items():
             names.add(label, item, "label")
-        items = ItemCatalog(told)
+        items = ItemCatalog(universe)
         for kind in ITEM_KINDS[1:]:
             for number, label in enumerate(items.labels(kind)):
                 names.add(label, f"Q{FIRST_IDS[kind] + number}", "label")
-        for row in range(len(told)):
-            _add_person_names(names, told, items, row)
+        for row in range(len(universe)):
+            _add_person_names(names, universe, items, row)
             if row % _PEOPLE_PER_STEP == _PEOPLE_PER_STEP - 1:
                 yield _PEOPLE_PER_STEP
-        yield len(told) % _PEOPLE_PER_STEP
+        yield len(universe) % _PEOPLE_PER_STEP
 
 
-def _add_person_names(names: NameIndexWriter, told: Universe, items: ItemCatalog, row: int) -> None:
-    item, label, title = items.person(row), told.names[row], told.titles[row]
+def _add_person_names(names: NameIndexWriter, universe: Universe, items: ItemCatalog, row: int) -> None:
+    item, label, title = items.person(row), universe.names[row], universe.titles[row]
     names.add(label, item, "label")
     for alias in items.aliases(row):
         names.add(alias, item, "alias")
@@ -119,11 +119,11 @@ def load_source_universe(folder: Path, source: int) -> Universe:
 
 def encode_article_blocks(folder: Path, options: GenerationOptions, share: int, shares: int) -> Iterator[bytes]:
     """Of the blocks of people's articles every `shares`-th from `share` on."""
-    told = load_source_universe(folder, TEXT)
-    items = ItemCatalog(told)
-    for start in range(share * PEOPLE_PER_BLOCK, len(told), shares * PEOPLE_PER_BLOCK):
-        rows = range(start, min(start + PEOPLE_PER_BLOCK, len(told)))
-        yield encode_articles(generate_people_articles(told, items, options, rows))
+    universe = load_source_universe(folder, TEXT)
+    items = ItemCatalog(universe)
+    for start in range(share * PEOPLE_PER_BLOCK, len(universe), shares * PEOPLE_PER_BLOCK):
+        rows = range(start, min(start + PEOPLE_PER_BLOCK, len(universe)))
+        yield encode_articles(generate_people_articles(universe, items, options, rows))
 
 
 def encode_articles(articles: Iterable[Article]) -> bytes:

@@ -135,12 +135,12 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
     with create_world_folder(worlds, name, replace=replace) as folder:
         making = _WorldBuild(folder, options, progress, processes or _choose_process_count(options.people))
         universe = making.build_universe()
-        told = making.save_fact_sources(assign_sources(universe, split, options.seed))
+        fact_sources = making.save_fact_sources(assign_sources(universe, split, options.seed))
         counts = {
             "articles": making.write_articles(universe),
-            "pages": making.write_pages(universe, told),
-            **making.write_questions(universe, told),
-            **making.write_graph(universe.restrict_to_sources(told, sources.GRAPH)),
+            "pages": making.write_pages(universe, fact_sources),
+            **making.write_questions(universe, fact_sources),
+            **making.write_graph(universe.restrict_to_sources(fact_sources, sources.GRAPH)),
         }
         about = {
             "name": name,
@@ -167,7 +167,7 @@ class _WorldBuild:
 
     def content_hash(self) -> str:
         """The hash of all that was made."""
-        parts = "".join(f"{part} {found.hexdigest()}\n" for part, found in sorted(self._hashes.items()))
+        parts = "".join(f"{part} {digest.hexdigest()}\n" for part, digest in sorted(self._hashes.items()))
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def build_universe(self) -> Universe:
@@ -180,11 +180,11 @@ class _WorldBuild:
         stage.finish()
         return universe
 
-    def save_fact_sources(self, told: FactSources) -> FactSources:
+    def save_fact_sources(self, fact_sources: FactSources) -> FactSources:
         """Which source tells what."""
-        told.save(self.folder / FACT_SOURCES_FILE)
+        fact_sources.save(self.folder / FACT_SOURCES_FILE)
         self._hash_arrays(FACT_SOURCES_FILE)
-        return told
+        return fact_sources
 
     def write_articles(self, universe: Universe) -> int:
         """Write the articles of people, made by several processes, and then those of places."""
@@ -215,59 +215,59 @@ class _WorldBuild:
                     yield next(streams[block % processes])
         yield encode_articles(generate_place_articles(universe, ItemCatalog(universe)))
 
-    def write_pages(self, universe: Universe, told: FactSources) -> int:
+    def write_pages(self, universe: Universe, fact_sources: FactSources) -> int:
         """Write the web pages, if there are any, and beside them what is wrong on which."""
         stage = ProgressStage("pages", 0, self.on_progress)
-        seen, written = self._part_hash("pages"), 0
+        digest, written = self._part_hash("pages"), 0
         with ExitStack() as stack:
             file = stack.enter_context((self.folder / PAGES_FILE).open("wb"))
             writer: WebWriter | None = None
-            for marked in generate_pages(universe, told, self.options):
+            for marked in generate_pages(universe, fact_sources, self.options):
                 writer = writer or stack.enter_context(closing(WebWriter(self.folder / WEB_FOLDER)))
                 writer.add(marked.page)
                 line = json.dumps(marked.to_row(universe), ensure_ascii=False).encode() + b"\n"
                 file.write(line)
-                seen.update(line)
-                seen.update(marked.page.text.encode())
+                digest.update(line)
+                digest.update(marked.page.text.encode())
                 written += 1
                 stage.advance(1)
         stage.finish()
         return written
 
-    def write_questions(self, universe: Universe, told: FactSources) -> dict[str, Any]:
+    def write_questions(self, universe: Universe, fact_sources: FactSources) -> dict[str, Any]:
         """Write the questions with their gold; what could not be asked is told."""
         stage = ProgressStage(
             "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.on_progress
         )
-        seen, written = self._part_hash("questions"), 0
-        asked = sample_questions(universe, told, self.options)
+        digest, written = self._part_hash("questions"), 0
+        questions = sample_questions(universe, fact_sources, self.options)
         with (self.folder / QUESTIONS_FILE).open("wb") as file:
-            for question in asked:
+            for question in questions:
                 line = json.dumps(question.to_row(), ensure_ascii=False).encode() + b"\n"
                 file.write(line)
-                seen.update(line)
+                digest.update(line)
                 written += 1
                 stage.advance(1)
         stage.finish()
-        return {"questions": written, "shortfalls": [str(shortfall) for shortfall in asked.shortfalls]}
+        return {"questions": written, "shortfalls": [str(shortfall) for shortfall in questions.shortfalls]}
 
-    def write_graph(self, told: Universe) -> dict[str, int]:
+    def write_graph(self, universe: Universe) -> dict[str, int]:
         """Write the graph and, beside it or after it, its names."""
-        stage = ProgressStage("graph", len(told), self.on_progress)
+        stage = ProgressStage("graph", len(universe), self.on_progress)
         triples = _LineCounter(self._part_hash("graph"))
         beside = (
             run_in_process(write_graph_names, self.folder)
             if self.processes > 1
-            else closing(write_name_index(self.folder, told))
+            else closing(write_name_index(self.folder, universe))
         )
         with beside as names:
-            relations = write_graph_store(self.folder, triples.count_lines(_iter_triples(told, stage)))
+            relations = write_graph_store(self.folder, triples.count_lines(_iter_triples(universe, stage)))
             stage.finish()
-            stage = ProgressStage("names", len(told), self.on_progress)
+            stage = ProgressStage("names", len(universe), self.on_progress)
             for count in names:
                 stage.advance(count)
         stage.finish()
-        things = sum(len(ItemCatalog(told).labels(kind)) for kind in ITEM_KINDS) + len(CLASSES)
+        things = sum(len(ItemCatalog(universe).labels(kind)) for kind in ITEM_KINDS) + len(CLASSES)
         return {"triples": triples.count, "entities": things, "relations": len(relations)}
 
     def _part_hash(self, name: str) -> Any:
@@ -275,11 +275,11 @@ class _WorldBuild:
 
     def _hash_arrays(self, name: str) -> None:
         # The file of arrays may be written otherwise by another version of numpy; the arrays are the same.
-        seen = self._part_hash(name)
+        digest = self._part_hash(name)
         with np.load(self.folder / name) as arrays:
             for array in sorted(arrays.files):
-                seen.update(f"{array} {arrays[array].dtype.str} {arrays[array].shape}\n".encode())
-                seen.update(arrays[array].tobytes())
+                digest.update(f"{array} {arrays[array].dtype.str} {arrays[array].shape}\n".encode())
+                digest.update(arrays[array].tobytes())
 
 
 def _choose_process_count(people: int) -> int:
@@ -304,9 +304,9 @@ class _LineCounter:
             yield block
 
 
-def _iter_triples(told: Universe, stage: ProgressStage) -> Iterator[bytes]:
-    yield generate_thing_triples(told)
-    for start in range(0, len(told), BLOCK_SIZE):
-        rows = range(start, min(start + BLOCK_SIZE, len(told)))
-        yield from generate_people_triples(told, rows)
+def _iter_triples(universe: Universe, stage: ProgressStage) -> Iterator[bytes]:
+    yield generate_thing_triples(universe)
+    for start in range(0, len(universe), BLOCK_SIZE):
+        rows = range(start, min(start + BLOCK_SIZE, len(universe)))
+        yield from generate_people_triples(universe, rows)
         stage.advance(len(rows))

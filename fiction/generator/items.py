@@ -127,7 +127,7 @@ class ItemCatalog:
     def labels(self, kind: str) -> Sequence[str]:
         """What the things of a kind are called, by number."""
         universe, places = self._universe, self._universe.places
-        known = {
+        labels = {
             "person": universe.names,
             "town": places.towns,
             "region": places.regions,
@@ -135,7 +135,7 @@ class ItemCatalog:
             "job": universe.jobs,
             "hobby": universe.hobbies,
         }
-        return known[kind]
+        return labels[kind]
 
     def label(self, item: str) -> str:
         """What the thing of that id is called; KeyError when there is none."""
@@ -157,16 +157,16 @@ class ItemCatalog:
     def aliases(self, row: int) -> Iterator[str]:
         """What else a person is called: the initial and surname, and the name by marriage where a wife has another."""
         universe = self._universe
-        given, _, surname = universe.names[row].rpartition(" ")
-        if len(given) < 3:
+        given_name, _, surname = universe.names[row].rpartition(" ")
+        if len(given_name) < 3:
             # An initial, or no given name, shortens to nothing else.
             return
-        yield f"{given[0]}. {surname}"
+        yield f"{given_name[0]}. {surname}"
         spouse = int(universe.spouse[row])
         if universe.female[row] and spouse > NONE:
             by_marriage = universe.names[spouse].rpartition(" ")[2]
             if by_marriage != surname:
-                yield f"{given} {by_marriage}"
+                yield f"{given_name} {by_marriage}"
 
     def _format_life(self, row: int) -> str:
         universe = self._universe

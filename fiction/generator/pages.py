@@ -88,7 +88,9 @@ class MarkedWebPage:
         return {"id": self.id, "title": self.page.title, "address": self.page.address, "date": day, "marks": marks}
 
 
-def generate_pages(universe: Universe, told: FactSources, options: GenerationOptions) -> Iterator[MarkedWebPage]:
+def generate_pages(
+    universe: Universe, fact_sources: FactSources, options: GenerationOptions
+) -> Iterator[MarkedWebPage]:
     """The pages that tell all that the web is told, a fact a sentence, and some sentences that are not true any more or
     of somebody else: those are marked.
 
@@ -101,7 +103,7 @@ def generate_pages(universe: Universe, told: FactSources, options: GenerationOpt
     yield from _generate_gazetteer(universe)
     writer = _WebPageWriter(universe, options)
     for number, site in enumerate(
-        WebSiteGenerator(universe, universe.restrict_to_sources(told, WEB), options.seed).generate_sites()
+        WebSiteGenerator(universe, universe.restrict_to_sources(fact_sources, WEB), options.seed).generate_sites()
     ):
         yield from writer.generate_site_pages(site, number)
 
@@ -122,8 +124,8 @@ def _build_page(
     site, number = place
     slug = _NON_SLUG_PATTERN.sub("-", title.lower()).strip("-")
     written = f"This page was written on {_cached_english_date(day)}."
-    said = (*sentences, written)
-    page = WebPage(f"https://{site}.example/{slug}/{number}", title, said, date.fromordinal(day).isoformat())
+    text = (*sentences, written)
+    page = WebPage(f"https://{site}.example/{slug}/{number}", title, text, date.fromordinal(day).isoformat())
     return MarkedWebPage(f"{site}-{number}", page, day, marks)
 
 
@@ -151,26 +153,28 @@ class _WebPageWriter:
         for count, (part, rows) in enumerate(_split_pages(self._merge_lines(site.lines, number))):
             _, first, group, _, _, _ = rows[0]
             title = site.title(group, first) + (f" ({part})" if part > 1 else "")
-            said = [
+            sentences = [
                 formats[k][form].format(self._format_person(who), called[k](value))
                 for k, who, _, value, form, _ in rows
             ]
             yield _build_page(
-                (site.name, count), title, said, max(row[-1] for row in rows), self._build_marks(site.lines, rows)
+                (site.name, count), title, sentences, max(row[-1] for row in rows), self._build_marks(site.lines, rows)
             )
 
     def _merge_lines(self, lines: tuple[WebLines, ...], number: int) -> Rows:
         """All lines in the order of pages, a row each: which lines, who, group, value, form of the sentence, day."""
         stream = np.random.PCG64(np.random.SeedSequence(self._options.seed, spawn_key=(_STREAM, number)))
         tables = []
-        for place, each in enumerate(lines):
-            phrasings, people = load_web_phrasings(then=each.is_past)[each.kind], each.people
+        for place, group in enumerate(lines):
+            phrasings, people = load_web_phrasings(then=group.is_past)[group.kind], group.people
             picks = (stream.random_raw(len(people)) >> np.uint64(32)).astype(np.int64)
             ways = picks * (not self._options.plain) % phrasings.single_count
             forms = ways * SHAPE_COUNT + self._universe.female[people] * FEMALE
-            if each.kind == "job":
-                forms += self._vowels[each.values] * VOWEL
-            tables.append(np.stack((np.full(len(people), place), people, each.groups, each.values, forms, each.days)))
+            if group.kind == "job":
+                forms += self._vowels[group.values] * VOWEL
+            tables.append(
+                np.stack((np.full(len(people), place), people, group.groups, group.values, forms, group.days))
+            )
         table = np.concatenate(tables, axis=1).astype(np.int64, copy=False)
         return table[:, np.lexsort((table[3], table[0], table[1], table[2]))].T
 

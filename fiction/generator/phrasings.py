@@ -63,22 +63,22 @@ class ProseStyle:
 @cache
 def load_prose_style(*, plain: bool) -> ProseStyle:
     """The paper's one template, or our prose."""
-    told = _read_table("plain" if plain else "prose")
+    table = _read_table("plain" if plain else "prose")
     return ProseStyle(
-        sections=tuple((heading, tuple(kinds)) for heading, *kinds in told["sections"]),
-        phrasings={kind: _expand_phrasings(ways, told["many"].get(kind, ())) for kind, ways in told["one"].items()},
-        date_style=told["date"],
-        subject_style=told["subject"],
-        last_separator=told["last"],
-        keep_empty_sections=told["empty"],
+        sections=tuple((heading, tuple(kinds)) for heading, *kinds in table["sections"]),
+        phrasings={kind: _expand_phrasings(ways, table["many"].get(kind, ())) for kind, ways in table["one"].items()},
+        date_style=table["date"],
+        subject_style=table["subject"],
+        last_separator=table["last"],
+        keep_empty_sections=table["empty"],
     )
 
 
 @cache
 def load_web_phrasings(*, then: bool) -> Mapping[str, Phrasings]:
     """What web pages say now, or what old ones said of the living then."""
-    said = _read_table("web")["then" if then else "now"]
-    return {kind: _expand_phrasings(ways, ()) for kind, ways in said.items()}
+    table = _read_table("web")["then" if then else "now"]
+    return {kind: _expand_phrasings(ways, ()) for kind, ways in table.items()}
 
 
 def takes_article_an(word: str) -> bool:
@@ -90,8 +90,8 @@ def takes_article_an(word: str) -> bool:
 
 
 def _read_table(table: str) -> dict[str, Any]:
-    told: dict[str, Any] = tomllib.loads(_PHRASINGS_FILE.read_text(encoding="utf-8"))[table]
-    return told
+    tables: dict[str, Any] = tomllib.loads(_PHRASINGS_FILE.read_text(encoding="utf-8"))[table]
+    return tables
 
 
 def _expand_phrasings(one: Sequence[str], many: Sequence[str]) -> Phrasings:

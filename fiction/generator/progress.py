@@ -1,7 +1,7 @@
 """Progress of world generation, reported as typed values through a callback.
 
-`generate_world(..., progress=callback)` calls `callback(StageProgress)` when a stage begins, at most ten times a second
-while it runs, and when it ends. The caller turns the values into text, a progress bar or JSON lines (`asdict(progress)`).
+`generate_world(..., progress=callback)` calls `callback(StageProgress)` when a stage begins, at most ten times a
+second while it runs, and when it ends. The caller turns the values into text or JSON lines (`asdict(progress)`).
 An exception that the callback raises stops the generation, and the unfinished world is removed.
 """
 

@@ -38,14 +38,14 @@ RowPairs = tuple[npt.NDArray[np.signedinteger], npt.NDArray[np.signedinteger]]
 """Whose and who: rows, in ascending order."""
 
 
-def generate_articles(told: Universe, items: ItemCatalog, options: GenerationOptions) -> Iterator[Article]:
+def generate_articles(universe: Universe, items: ItemCatalog, options: GenerationOptions) -> Iterator[Article]:
     """An article for everybody and for every place."""
-    yield from generate_people_articles(told, items, options, range(len(told)))
-    yield from generate_place_articles(told, items)
+    yield from generate_people_articles(universe, items, options, range(len(universe)))
+    yield from generate_place_articles(universe, items)
 
 
 def generate_people_articles(
-    told: Universe, items: ItemCatalog, options: GenerationOptions, rows: range
+    universe: Universe, items: ItemCatalog, options: GenerationOptions, rows: range
 ) -> Iterator[Article]:
     """The articles of the people of these rows, with whatever others the same; memory does not grow with the rows.
 
@@ -55,12 +55,12 @@ def generate_people_articles(
     """
     for start in range(rows.start, rows.stop, _PEOPLE_PER_BLOCK):
         stop = min(start + _PEOPLE_PER_BLOCK, rows.stop)
-        yield from _ArticleBlock(told, options, np.arange(start, stop, dtype=np.int32)).generate(items)
+        yield from _ArticleBlock(universe, options, np.arange(start, stop, dtype=np.int32)).generate(items)
 
 
-def generate_place_articles(told: Universe, items: ItemCatalog) -> Iterator[Article]:
+def generate_place_articles(universe: Universe, items: ItemCatalog) -> Iterator[Article]:
     """The articles of towns, regions and countries."""
-    places = told.places
+    places = universe.places
     for town, region in enumerate(places.region.tolist()):
         name, country = places.towns[town], places.countries[places.country[region]]
         lies = f"{name} is a town in {places.regions[region]}.", f"{name} lies in {country}."
@@ -75,30 +75,34 @@ def generate_place_articles(told: Universe, items: ItemCatalog) -> Iterator[Arti
 class _ArticleBlock:
     """The sentences about some people, said kind by kind."""
 
-    def __init__(self, told: Universe, options: GenerationOptions, rows: IdArray) -> None:
-        self._told, self._rows, self._seed = told, rows, options.seed
-        self._manner = load_prose_style(plain=options.plain)
-        titles, first, last = told.titles, int(rows[0]), int(rows[-1]) + 1
+    def __init__(self, universe: Universe, options: GenerationOptions, rows: IdArray) -> None:
+        self._universe, self._rows, self._seed = universe, rows, options.seed
+        self._style = load_prose_style(plain=options.plain)
+        titles, first, last = universe.titles, int(rows[0]), int(rows[-1]) + 1
         self._titles = titles[first:last]
-        self._subjects = self._titles if self._manner.subject_style == "title" else told.names[first:last]
-        self._shapes = told.female[rows] * FEMALE + (told.death[rows] > NONE) * DECEASED
-        self._said: list[list[str]] = [[] for _ in rows]
-        self._counts = np.zeros((len(self._manner.sections), len(rows)), np.int64)
+        self._subjects = self._titles if self._style.subject_style == "title" else universe.names[first:last]
+        self._shapes = universe.female[rows] * FEMALE + (universe.death[rows] > NONE) * DECEASED
+        self._sentences: list[list[str]] = [[] for _ in rows]
+        self._counts = np.zeros((len(self._style.sections), len(rows)), np.int64)
 
     def generate(self, items: ItemCatalog) -> Iterator[Article]:
         """Everybody's article."""
-        for section, (_, kinds) in enumerate(self._manner.sections):
+        for section, (_, kinds) in enumerate(self._style.sections):
             for kind in kinds:
                 self._counts[section] += self._write_kind(kind)
         ends = self._counts.cumsum(axis=0)
         starts = map(tuple, (ends - self._counts).T.tolist())
-        for row, title, said, begun in zip(self._rows.tolist(), self._titles, self._said, starts, strict=True):
-            yield Article(title, tuple(said), items.person(row), self._section_builder(begun, len(said)))
+        for row, title, sentences, section_starts in zip(
+            self._rows.tolist(), self._titles, self._sentences, starts, strict=True
+        ):
+            yield Article(
+                title, tuple(sentences), items.person(row), self._section_builder(section_starts, len(sentences))
+            )
 
     @cached_property
     def _section_builder(self) -> Callable[[tuple[int, ...], int], tuple[tuple[str, int], ...]]:
         # A few hundred shapes of articles stand for all of them.
-        headings, empty = [heading for heading, _ in self._manner.sections], self._manner.keep_empty_sections
+        headings, empty = [heading for heading, _ in self._style.sections], self._style.keep_empty_sections
 
         @cache
         def sections(starts: tuple[int, ...], end: int) -> tuple[tuple[str, int], ...]:
@@ -115,34 +119,34 @@ class _ArticleBlock:
         if kind == "gender":
             everybody = np.arange(len(self._rows))
             return self._append_sentences(kind, everybody, [""] * len(everybody), self._shapes)
-        values = (self._told.spouse if kind in _PARTNER_IS_FEMALE else getattr(self._told, kind))[self._rows]
-        known = values > NONE
+        values = (self._universe.spouse if kind in _PARTNER_IS_FEMALE else getattr(self._universe, kind))[self._rows]
+        has_value = values > NONE
         if kind in _PARTNER_IS_FEMALE:
-            known &= self._told.female[values] == _PARTNER_IS_FEMALE[kind]
-        places, values = np.flatnonzero(known), values[known]
+            has_value &= self._universe.female[values] == _PARTNER_IS_FEMALE[kind]
+        places, values = np.flatnonzero(has_value), values[has_value]
         shapes = self._shapes[places]
         if kind == "job":
-            shapes = shapes + _find_vowel_jobs(self._told.jobs)[values] * VOWEL
+            shapes = shapes + _find_vowel_jobs(self._universe.jobs)[values] * VOWEL
         return self._append_sentences(kind, places, list(map(self._value_formatter(kind), values.tolist())), shapes)
 
     def _write_plural_kind(self, kind: str) -> Positions:
         relation, women = _PLURAL_RELATIONS[kind]
         whose, who = self._relation_pairs[relation]
         if women is not None:
-            fits = self._told.female[who] == women
+            fits = self._universe.female[who] == women
             whose, who = whose[fits], who[fits]
-        titles = list(map(self._told.titles.__getitem__, who.tolist()))
+        titles = list(map(self._universe.titles.__getitem__, who.tolist()))
         people, starts, sizes = np.unique(whose, return_index=True, return_counts=True)
-        places, listed = people - int(self._rows[0]), self._manner.join_values
+        places, listed = people - int(self._rows[0]), self._style.join_values
         spans = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
         texts = [listed(titles[start:stop]) for start, stop in spans]
         return self._append_sentences(kind, places, texts, self._shapes[places], sizes > 1)
 
     @cached_property
     def _relation_pairs(self) -> dict[str, RowPairs]:
-        told, rows = self._told, self._rows
-        pairs: dict[str, RowPairs] = {"sibling": find_sibling_pairs(told, rows)}
-        for relation, lists in (("child", told.children), ("friend", told.friends_of)):
+        universe, rows = self._universe, self._rows
+        pairs: dict[str, RowPairs] = {"sibling": find_sibling_pairs(universe, rows)}
+        for relation, lists in (("child", universe.children), ("friend", universe.friends_of)):
             pairs[relation] = np.repeat(rows, lists.starts[rows + 1] - lists.starts[rows]), lists.get_many(rows)
         return pairs
 
@@ -154,15 +158,15 @@ class _ArticleBlock:
         shapes: Positions,
         many: npt.NDArray[np.bool_] | None = None,
     ) -> Positions:
-        phrasings = self._manner.phrasings[kind]
+        phrasings = self._style.phrasings[kind]
         picks = self._draw_picks(kind)[places]
         ways = picks % phrasings.single_count
         if many is not None:
             ways = np.where(many, phrasings.single_count + picks % phrasings.several_count, ways)
-        formats, subjects, said = phrasings.formats, self._subjects, self._said
+        formats, subjects, sentences = phrasings.formats, self._subjects, self._sentences
         chosen = (ways * SHAPE_COUNT + shapes).tolist()
         for place, way, text in zip(places.tolist(), chosen, texts, strict=True):
-            said[place].append(formats[way].format(subjects[place], text))
+            sentences[place].append(formats[way].format(subjects[place], text))
         return np.bincount(places, minlength=len(self._rows))
 
     def _draw_picks(self, kind: str) -> Positions:
@@ -174,15 +178,15 @@ class _ArticleBlock:
     def _value_formatter(self, kind: str) -> Callable[[int], str]:
         """What a value of the kind is called."""
         if kind in ("birth", "death", "wedding"):
-            return _DATE_FORMATTERS[self._manner.date_style]
-        told = self._told
-        named: dict[str, Sequence[str]] = {
-            "birthplace": told.places.towns,
-            "residence": told.places.towns,
-            "job": told.jobs,
-            "hobby": told.hobbies,
+            return _DATE_FORMATTERS[self._style.date_style]
+        universe = self._universe
+        texts: dict[str, Sequence[str]] = {
+            "birthplace": universe.places.towns,
+            "residence": universe.places.towns,
+            "job": universe.jobs,
+            "hobby": universe.hobbies,
         }
-        return named.get(kind, told.titles).__getitem__
+        return texts.get(kind, universe.titles).__getitem__
 
 
 @cache

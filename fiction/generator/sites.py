@@ -142,8 +142,8 @@ class WebSiteGenerator:
         old, days = self._draw_past_days(fans[chance.random(len(fans)) < _OLD_FAN_PAGE_SHARE], chance)
         new, lines = np.setdiff1d(fans, old), []
         for fact in ("birth", "birthplace", "father", "mother", "spouse", "wedding", *_CHANGING_FACTS, "death"):
-            known = new[self._fact_values(fact, new) > NONE]
-            lines.append(self._current_lines(fact, known, known))
+            informed = new[self._fact_values(fact, new) > NONE]
+            lines.append(self._current_lines(fact, informed, informed))
             then = self._fact_values(fact, old) > NONE
             if fact in ("spouse", "wedding"):
                 then &= universe.wedding[old] <= days
@@ -224,11 +224,11 @@ class WebSiteGenerator:
     def _draw_other_values(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
         """For everybody a value that is not theirs."""
         universe = self._universe
-        named = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]
-        found: Rows = (getattr(universe, fact)[people] + 1 + random_below(chance, len(named) - 1, len(people))) % len(
-            named
-        )
-        return found
+        options = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]
+        values: Rows = (
+            getattr(universe, fact)[people] + 1 + random_below(chance, len(options) - 1, len(people))
+        ) % len(options)
+        return values
 
 
 def _year_of_day(days: Rows) -> Rows:

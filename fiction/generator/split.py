@@ -36,7 +36,7 @@ def parse_split(text: str, by: str = "both") -> SourceSplit:
         return SourceSplit(None, by)
     shares: dict[str, int] = {}
     for part in text.split(","):
-        source, equals, share = (each.strip() for each in part.partition("="))
+        source, equals, share = (field.strip() for field in part.partition("="))
         if source not in SOURCES or not equals or not (share.isascii() and share.isdecimal()):
             raise WorldError(
                 f"The split {text!r} cannot be read at {part.strip()!r}; write everywhere or text=50,graph=35,web=15."
@@ -59,31 +59,31 @@ def assign_sources(universe: Universe, split: SourceSplit, seed: int) -> FactSou
     mask is EVERYWHERE, too.
     """
     if split.shares is None:
-        found = _assign_by_fact(universe, (100 - WEB_PERCENT, 0, WEB_PERCENT), seed)
-        return _build_fact_sources(universe, {kind: masks | np.uint8(TEXT | GRAPH) for kind, masks in found.items()})
-    ways = {"entity": _assign_by_person, "relation": _assign_by_kind, "both": _assign_by_fact}
-    return _build_fact_sources(universe, ways[split.by](universe, split.shares, seed))
+        assigned = _assign_by_fact(universe, (100 - WEB_PERCENT, 0, WEB_PERCENT), seed)
+        return _build_fact_sources(universe, {kind: masks | np.uint8(TEXT | GRAPH) for kind, masks in assigned.items()})
+    assign_functions = {"entity": _assign_by_person, "relation": _assign_by_kind, "both": _assign_by_fact}
+    return _build_fact_sources(universe, assign_functions[split.by](universe, split.shares, seed))
 
 
 def _assign_by_person(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
     of_person = _draw_masks(len(universe), shares, seed, 0)
-    found = dict.fromkeys(FACTS, of_person)
-    return {**found, "friend": of_person[universe.friends.pairs[:, 0]]}
+    masks = dict.fromkeys(FACTS, of_person)
+    return {**masks, "friend": of_person[universe.friends.pairs[:, 0]]}
 
 
 def _assign_by_kind(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
     of_kind = dict(zip(_SPLIT_FACTS, _draw_masks(len(_SPLIT_FACTS), shares, seed, 0), strict=True))
-    found = {fact: np.full(len(universe), of_kind[fact], np.uint8) for fact in FACTS}
-    return {**found, "friend": np.full(len(universe.friends.pairs), of_kind["friend"], np.uint8)}
+    masks = {fact: np.full(len(universe), of_kind[fact], np.uint8) for fact in FACTS}
+    return {**masks, "friend": np.full(len(universe.friends.pairs), of_kind["friend"], np.uint8)}
 
 
 def _assign_by_fact(universe: Universe, shares: tuple[int, ...], seed: int) -> dict[str, Masks]:
-    found = {}
+    masks = {}
     for number, fact in enumerate(FACTS):
-        told = np.flatnonzero(_rows_to_assign(universe, fact))
-        found[fact] = np.zeros(len(universe), np.uint8)
-        found[fact][told] = _draw_masks(len(told), shares, seed, number)
-    return {**found, "friend": _draw_masks(len(universe.friends.pairs), shares, seed, len(FACTS))}
+        rows = np.flatnonzero(_rows_to_assign(universe, fact))
+        masks[fact] = np.zeros(len(universe), np.uint8)
+        masks[fact][rows] = _draw_masks(len(rows), shares, seed, number)
+    return {**masks, "friend": _draw_masks(len(universe.friends.pairs), shares, seed, len(FACTS))}
 
 
 def _rows_to_assign(universe: Universe, fact: str) -> npt.NDArray[np.bool_]:
@@ -102,16 +102,16 @@ def _has_namesake(universe: Universe) -> npt.NDArray[np.bool_]:
     return np.fromiter((name != title for name, title in named), np.bool_, len(universe))
 
 
-def _build_fact_sources(universe: Universe, found: dict[str, Masks]) -> FactSources:
+def _build_fact_sources(universe: Universe, assigned: dict[str, Masks]) -> FactSources:
     masks = {}
     for fact in FACTS:
         values: IdArray = getattr(universe, fact)
-        masks[fact] = np.where(values > NONE, found[fact], np.uint8(ALL_SOURCES))
+        masks[fact] = np.where(values > NONE, assigned[fact], np.uint8(ALL_SOURCES))
         if fact in _COUPLE_FACTS:
             lower = np.flatnonzero(_rows_to_assign(universe, fact) & (universe.spouse > NONE))
             masks[fact][universe.spouse[lower]] = masks[fact][lower]
     masks["job"][_has_namesake(universe)] = ALL_SOURCES
-    return FactSources(masks, found["friend"])
+    return FactSources(masks, assigned["friend"])
 
 
 def _draw_masks(count: int, shares: tuple[int, ...], seed: int, stream: int) -> Masks:

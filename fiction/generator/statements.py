@@ -34,24 +34,24 @@ _DATE_SUFFIX = 'T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
 Numbers = npt.NDArray[np.int64]
 
 
-def generate_triples(told: Universe) -> Iterator[bytes]:
+def generate_triples(universe: Universe) -> Iterator[bytes]:
     """The triples of what the universe tells, each once, a line each, some thousands of people at a time."""
-    yield generate_thing_triples(told)
-    for start in range(0, len(told), BLOCK_SIZE):
-        yield from generate_people_triples(told, range(start, min(start + BLOCK_SIZE, len(told))))
+    yield generate_thing_triples(universe)
+    for start in range(0, len(universe), BLOCK_SIZE):
+        yield from generate_people_triples(universe, range(start, min(start + BLOCK_SIZE, len(universe))))
 
 
-def generate_thing_triples(told: Universe) -> bytes:
+def generate_thing_triples(universe: Universe) -> bytes:
     """The triples of properties, classes, places, jobs and hobbies."""
-    return "".join((*_vocabulary_triples(), *_item_triples(told, ItemCatalog(told)))).encode()
+    return "".join((*_vocabulary_triples(), *_item_triples(universe, ItemCatalog(universe)))).encode()
 
 
-def generate_people_triples(told: Universe, block: range) -> Iterator[bytes]:
+def generate_people_triples(universe: Universe, block: range) -> Iterator[bytes]:
     """The triples of the people of these rows, in some runs of lines."""
     rows = np.arange(block.start, block.stop, dtype=np.int32)
-    yield "".join(_name_triples(told, ItemCatalog(told), rows)).encode()
-    yield "".join(_date_triples(told, rows)).encode()
-    yield from _item_claim_lines(told, rows)
+    yield "".join(_name_triples(universe, ItemCatalog(universe), rows)).encode()
+    yield "".join(_date_triples(universe, rows)).encode()
+    yield from _item_claim_lines(universe, rows)
 
 
 def _vocabulary_triples() -> Iterator[str]:
@@ -62,7 +62,7 @@ def _vocabulary_triples() -> Iterator[str]:
         yield _description_triple(item, "class")
 
 
-def _item_triples(told: Universe, items: ItemCatalog) -> Iterator[str]:
+def _item_triples(universe: Universe, items: ItemCatalog) -> Iterator[str]:
     """Places, jobs and hobbies."""
     for kind, of_class in KIND_CLASS.items():
         for number, label in enumerate(items.labels(kind)):
@@ -72,7 +72,7 @@ def _item_triples(told: Universe, items: ItemCatalog) -> Iterator[str]:
             yield _claim_triple(item, "P31", of_class)
             if kind in PLACE_KINDS:
                 yield _sitelink_triples(label, item)
-    places = told.places
+    places = universe.places
     for town, region in enumerate(places.region.tolist()):
         yield _claim_triple(items.town(town), PROPERTY_IDS["region"], items.region(region))
         yield _claim_triple(items.town(town), PROPERTY_IDS["country"], items.country(int(places.country[region])))
@@ -80,35 +80,35 @@ def _item_triples(told: Universe, items: ItemCatalog) -> Iterator[str]:
         yield _claim_triple(items.region(region), PROPERTY_IDS["country"], items.country(country))
 
 
-def _name_triples(told: Universe, items: ItemCatalog, rows: IdArray) -> Iterator[str]:
+def _name_triples(universe: Universe, items: ItemCatalog, rows: IdArray) -> Iterator[str]:
     for row in rows.tolist():
         item = items.person(row)
-        yield from _label_triples(item, told.names[row], items.aliases(row))
+        yield from _label_triples(item, universe.names[row], items.aliases(row))
         yield _description_triple(item, items.description("person", row))
-        yield _sitelink_triples(told.titles[row], item)
+        yield _sitelink_triples(universe.titles[row], item)
 
 
-def _date_triples(told: Universe, rows: IdArray) -> Iterator[str]:
+def _date_triples(universe: Universe, rows: IdArray) -> Iterator[str]:
     for fact in _DATE_FACTS:
-        days = getattr(told, fact)[rows]
+        days = getattr(universe, fact)[rows]
         predicate = f'> <{terms.DIRECT_NAMESPACE}{PROPERTY_IDS[fact]}> "'
         for row, day in zip(rows[days > NONE].tolist(), days[days > NONE].tolist(), strict=True):
             yield f"<{terms.ENTITY_NAMESPACE}Q{FIRST_IDS['person'] + row}{predicate}{date.fromordinal(day).isoformat()}{_DATE_SUFFIX}"
 
 
-def _item_claim_lines(told: Universe, rows: IdArray) -> Iterator[bytes]:
+def _item_claim_lines(universe: Universe, rows: IdArray) -> Iterator[bytes]:
     """What leads from people to items."""
     yield _constant_claim_lines("P31", rows, HUMAN)
-    yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[told.female[rows]], FEMALE)
-    yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[~told.female[rows]], MALE)
+    yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[universe.female[rows]], FEMALE)
+    yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[~universe.female[rows]], MALE)
     for fact, kind in FACT_ITEM_KINDS.items():
-        values = getattr(told, fact)[rows]
+        values = getattr(universe, fact)[rows]
         yield _claim_lines(PROPERTY_IDS[fact], rows[values > NONE], values[values > NONE], kind)
-    for relation, lists in (("child", told.children), ("friend", told.friends_of)):
+    for relation, lists in (("child", universe.children), ("friend", universe.friends_of)):
         yield _claim_lines(
             PROPERTY_IDS[relation], np.repeat(rows, lists.list_sizes()[rows]), lists.get_many(rows), "person"
         )
-    yield _claim_lines(PROPERTY_IDS["sibling"], *find_sibling_pairs(told, rows), "person")
+    yield _claim_lines(PROPERTY_IDS["sibling"], *find_sibling_pairs(universe, rows), "person")
 
 
 def _constant_claim_lines(pid: str, rows: IdArray, target: str) -> bytes:

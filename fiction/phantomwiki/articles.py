@@ -62,17 +62,17 @@ class StatedFacts:
 
     def save(self, file: Path) -> None:
         """Write everything to one file; the same facts give the same bytes."""
-        told = {"articles": self.articles, "attributes": self.attributes, "relations": self.relations}
-        text = json.dumps(told, ensure_ascii=False)
+        document = {"articles": self.articles, "attributes": self.attributes, "relations": self.relations}
+        text = json.dumps(document, ensure_ascii=False)
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
     @classmethod
     def load(cls, file: Path) -> "StatedFacts":
         """The facts of a file; WorldError when there is none or it is damaged."""
         try:
-            told: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
-            articles = {title: [StatedFact(*each) for each in facts] for title, facts in told["articles"].items()}
-            return cls(articles, told["attributes"], told["relations"])
+            document: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
+            articles = {title: [StatedFact(*fact) for fact in facts] for title, facts in document["articles"].items()}
+            return cls(articles, document["attributes"], document["relations"])
         except (*READ_ERRORS, ValueError, TypeError, KeyError, AttributeError) as broken:
             raise WorldError(f"The facts {file} cannot be read ({broken}); import the world again.") from broken
 
@@ -109,8 +109,8 @@ def read_articles(files: tuple[Path, ...]) -> Iterator[PublishedArticle]:
 
 
 def _read_text_article(file: Path) -> PublishedArticle:
-    told = file.with_name(f"{file.stem}{_FACTS_SUFFIX}.txt")
-    facts = tuple(_parse_stated_fact(text, told, line) for line, text in iter_nonblank_lines(told))
+    facts_file = file.with_name(f"{file.stem}{_FACTS_SUFFIX}.txt")
+    facts = tuple(_parse_stated_fact(text, facts_file, line) for line, text in iter_nonblank_lines(facts_file))
     return PublishedArticle(file.stem, require_storable_text(read_text_file(file), file, None), facts, file, None)
 
 
@@ -139,22 +139,22 @@ def parse_sentences(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, int], 
 
 def parse_sentence(title: str, sentence: str) -> list[StatedFact]:
     """The facts of a sentence of the article of that title; ValueError when it is none that instances write."""
-    found = re.fullmatch(rf"The ([a-z ]+) of {re.escape(title)} (?:(is)|are) (.+)\.", sentence)
-    name = _names_by_words().get((found[1], found[2] is None)) if found else None
-    if found is None or name is None:
+    match = re.fullmatch(rf"The ([a-z ]+) of {re.escape(title)} (?:(is)|are) (.+)\.", sentence)
+    name = _names_by_words().get((match[1], match[2] is None)) if match else None
+    if match is None or name is None:
         raise ValueError(f"{sentence!r} tells no relation or attribute of {title}")
-    return [StatedFact(name, title, value) for value in ([found[3]] if found[2] else found[3].split(", "))]
+    return [StatedFact(name, title, value) for value in ([match[3]] if match[2] else match[3].split(", "))]
 
 
 @cache
 def _names_by_words() -> dict[tuple[str, bool], str]:
     """The relation or attribute by its words, and whether they name several."""
-    known = {}
+    names = {}
     for name in FACT_NAMES:
-        known[ATTRIBUTE_WORDS.get(name, name), False] = name
+        names[ATTRIBUTE_WORDS.get(name, name), False] = name
         if name in RELATIONS:
-            known[RELATIONS[name].plural, True] = name
-    return known
+            names[RELATIONS[name].plural, True] = name
+    return names
 
 
 def derive_facts(values: ValueCodec, row: int, names: tuple[str, ...] = FACT_NAMES) -> Iterator[StatedFact]:
@@ -171,25 +171,25 @@ def _derive_values(values: ValueCodec, name: str, row: int) -> list[str]:
     if name in ATTRIBUTE_FACTS:
         number = int(getattr(universe, ATTRIBUTE_FACTS[name])[row])
         return [values.format_value(FACT_VALUE_KINDS[ATTRIBUTE_FACTS[name]], number)] if number > NONE else []
-    found = find_related(universe, get_relation(name), np.array([row], np.int32))
-    return values.format_values("person", (int(each) for each in found))
+    related = find_related(universe, get_relation(name), np.array([row], np.int32))
+    return values.format_values("person", (int(number) for number in related))
 
 
 def format_article(title: str, facts: list[StatedFact]) -> str:
     """The article that states the facts."""
-    told = [f"# {title}\n"]
+    parts = [f"# {title}\n"]
     for heading, names in SECTIONS.items():
         sentences = (
-            _format_sentence(title, name, [each.value for each in facts if each.name == name]) for name in names
+            _format_sentence(title, name, [fact.value for fact in facts if fact.name == name]) for name in names
         )
         # What has no sentences is an empty line, as published.
-        told.append("\n".join([f"## {heading}", "\n".join(sentence for sentence in sentences if sentence), ""]))
-    return "\n".join(told)
+        parts.append("\n".join([f"## {heading}", "\n".join(sentence for sentence in sentences if sentence), ""]))
+    return "\n".join(parts)
 
 
-def _format_sentence(title: str, name: str, found: list[str]) -> str:
-    if not found:
+def _format_sentence(title: str, name: str, texts: list[str]) -> str:
+    if not texts:
         return ""
-    if len(found) == 1:
-        return f"The {ATTRIBUTE_WORDS.get(name, name)} of {title} is {found[0]}."
-    return f"The {RELATIONS[name].plural} of {title} are {', '.join(found)}."
+    if len(texts) == 1:
+        return f"The {ATTRIBUTE_WORDS.get(name, name)} of {title} is {texts[0]}."
+    return f"The {RELATIONS[name].plural} of {title} are {', '.join(texts)}."

@@ -33,11 +33,11 @@ class RelationChain:
             goals.append((relation, f"Y_{place}"))
             place += 2
         written = []
-        for number, (name, found) in enumerate(goals):
+        for number, (name, variable) in enumerate(goals):
             whose = goals[number + 1][1] if number + 1 < len(goals) else f"Y_{place}"
             if number + 1 == len(goals) and isinstance(self.start, Named):
                 whose = quote_string(values.format_value("person", self.start.person))
-            written.append(f"{name}({whose}, {found})")
+            written.append(f"{name}({whose}, {variable})")
         if isinstance(self.start, Having):
             written.append(f"{FACT_ATTRIBUTES[self.start.fact]}(Y_{place}, {quote_string(self._value(values))})")
         if self.kind == HOW_MANY:
@@ -104,7 +104,7 @@ def to_chain(expression: Expression) -> RelationChain | None:
     return None
 
 
-def _build_chain(kind: str, asked: str | None, people: People) -> RelationChain | None:
+def _build_chain(kind: str, target: str | None, people: People) -> RelationChain | None:
     relations, start = [], people
     while isinstance(start, Related):
         relations.append(start.relation)
@@ -113,7 +113,7 @@ def _build_chain(kind: str, asked: str | None, people: People) -> RelationChain 
         return None
     if isinstance(start, Named):
         # "What is the hobby of Ann Lee?" is one goal, and none of the published templates.
-        return None if kind == WHAT and not relations else RelationChain(kind, asked, tuple(relations), start)
+        return None if kind == WHAT and not relations else RelationChain(kind, target, tuple(relations), start)
     if isinstance(start, Having) and start.fact in FACT_ATTRIBUTES:
-        return RelationChain(kind, asked, tuple(relations), start)
+        return RelationChain(kind, target, tuple(relations), start)
     return None

@@ -64,7 +64,7 @@ def generate_facts(values: ValueCodec) -> Iterator[str]:
     yield from (f"type({quote_string(title)}, person)." for title in titles)
     for name in ("gender", "dob", "job", "hobby"):
         for row in range(len(universe)):
-            yield from (str(each) for each in derive_facts(values, row, (name,)))
+            yield from (str(fact) for fact in derive_facts(values, row, (name,)))
     yield from (format_fact("attribute", value) for value in values.iter_attributes())
     for child, parents in enumerate(zip(universe.father.tolist(), universe.mother.tolist(), strict=True)):
         yield from (format_fact("parent", titles[child], titles[parent]) for parent in parents if parent > NONE)
@@ -75,10 +75,10 @@ def generate_facts(values: ValueCodec) -> Iterator[str]:
 def _childless_couples(universe: Universe) -> Iterator[tuple[int, int]]:
     """The couples whom no child shows to be one."""
     both = (universe.father > NONE) & (universe.mother > NONE)
-    shown = set(universe.father[both].tolist())
-    shown |= set(universe.mother[both].tolist())
+    parents = set(universe.father[both].tolist())
+    parents |= set(universe.mother[both].tolist())
     for one, other in enumerate(universe.spouse.tolist()):
-        if other > one and one not in shown:
+        if other > one and one not in parents:
             yield one, other
 
 
@@ -121,7 +121,7 @@ def _write_instance(source: Path, about: dict[str, Any], folder: Path) -> Instan
         _write_file(partial / "facts.pl", (f"{line}\n" for line in (*generate_rules(), *generate_facts(values))))
         _write_file(partial / "articles.json", _encode_json_list(_encode_articles(values)))
         _write_file(
-            partial / "questions.json", _encode_json_list(_encode_question(*each, values, depth) for each in chains)
+            partial / "questions.json", _encode_json_list(_encode_question(*entry, values, depth) for entry in chains)
         )
         partial.rename(folder)
     except BaseException:
@@ -138,7 +138,7 @@ def _to_published_chain(row: dict[str, Any], values: ValueCodec) -> RelationChai
     if chain is None:
         return None
     # There "how many" is a set of numbers, one a person; here it may be one number of all together.
-    same = _answer_texts(chain, values) == sorted(each["text"] for each in row["answers"])
+    same = _answer_texts(chain, values) == sorted(answer["text"] for answer in row["answers"])
     return chain if same else None
 
 
@@ -164,8 +164,8 @@ def _encode_question(question: str, chain: RelationChain, values: ValueCodec, de
 
 def _encode_articles(values: ValueCodec) -> Iterator[dict[str, Any]]:
     for row, title in enumerate(values.universe.titles):
-        told = list(derive_facts(values, row))
-        yield {"title": title, "article": format_article(title, told), "facts": [str(each) for each in told]}
+        facts = list(derive_facts(values, row))
+        yield {"title": title, "article": format_article(title, facts), "facts": [str(fact) for fact in facts]}
 
 
 def _encode_json_list(rows: Iterable[dict[str, Any]]) -> Iterator[str]:

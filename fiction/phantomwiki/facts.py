@@ -46,13 +46,14 @@ class _PrologFact:
 
 def parse_facts(file: Path, text: str) -> InstanceFacts:
     """The universe of the text of a facts.pl; MalformedFile where it states what no universe can hold."""
-    found: dict[str, list[_PrologFact]] = {name: [] for name in _ARGUMENT_COUNTS}
+    facts_by_name: dict[str, list[_PrologFact]] = {name: [] for name in _ARGUMENT_COUNTS}
     for name, fact in _iter_facts(file, text):
-        found[name].append(fact)
-    if not found["type"]:
+        facts_by_name[name].append(fact)
+    if not facts_by_name["type"]:
         raise MalformedFile(file, None, 'it declares nobody with a fact like type("Ann Lee", person)')
     return InstanceFacts(
-        _UniverseBuilder(file, found["type"]).build(found), Counter(fact.args[0] for fact in found["attribute"])
+        _UniverseBuilder(file, facts_by_name["type"]).build(facts_by_name),
+        Counter(fact.args[0] for fact in facts_by_name["attribute"]),
     )
 
 
@@ -91,13 +92,13 @@ class _UniverseBuilder:
                 raise MalformedFile(file, fact.line, f"two people are called {name!r}, who cannot be told apart")
             self._rows[self._require_text(name, fact)] = len(self._rows)
 
-    def build(self, found: Mapping[str, list[_PrologFact]]) -> Universe:
+    def build(self, facts_by_name: Mapping[str, list[_PrologFact]]) -> Universe:
         """The universe of the facts, by name."""
-        female = self._parse_genders(found["gender"])
-        father, mother = self._parse_parents(found["parent"], female)
-        jobs, job = self._parse_values(found["job"], "job")
-        hobbies, hobby = self._parse_values(found["hobby"], "hobby")
-        birth, nothing = self._parse_births(found["dob"]), self._empty_column()
+        female = self._parse_genders(facts_by_name["gender"])
+        father, mother = self._parse_parents(facts_by_name["parent"], female)
+        jobs, job = self._parse_values(facts_by_name["job"], "job")
+        hobbies, hobby = self._parse_values(facts_by_name["hobby"], "hobby")
+        birth, nothing = self._parse_births(facts_by_name["dob"]), self._empty_column()
         names = tuple(self._rows)
         return Universe(
             names=names,
@@ -105,7 +106,7 @@ class _UniverseBuilder:
             female=female,
             father=father,
             mother=mother,
-            spouse=self._build_spouses(self._iter_couples(father, mother, found["married_"])),
+            spouse=self._build_spouses(self._iter_couples(father, mother, facts_by_name["married_"])),
             birth=birth,
             death=nothing,
             wedding=nothing,
@@ -113,7 +114,7 @@ class _UniverseBuilder:
             residence=nothing,
             job=job,
             hobby=hobby,
-            friends=self._parse_friendships(found["friend_"]),
+            friends=self._parse_friendships(facts_by_name["friend_"]),
             places=Places(),
             jobs=jobs,
             hobbies=hobbies,
@@ -172,8 +173,10 @@ class _UniverseBuilder:
             side, word = (mother, "mother") if female[parent] else (father, "father")
             if child == parent or side[child] not in (NONE, parent):
                 who = repr(fact.args[0])
-                said = f"{who} would be their own parent" if child == parent else f"a second {word} of {who} is stated"
-                raise MalformedFile(self._file, fact.line, said)
+                reason = (
+                    f"{who} would be their own parent" if child == parent else f"a second {word} of {who} is stated"
+                )
+                raise MalformedFile(self._file, fact.line, reason)
             side[child] = parent
         return father, mother
 

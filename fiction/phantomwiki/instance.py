@@ -76,12 +76,12 @@ def find_instance_layout(folder: Path, split: str | None = None) -> InstanceLayo
         return _split_layout(folder, split)
     articles = _find_first(folder, _ARTICLE_FILES) or _sort_paths((folder / "articles").glob("*.txt"))
     questions = _find_first(folder, _QUESTION_FILES) or _sort_by_type((folder / "questions").glob("type*"))
-    for found, wanted in (
+    for files, expected in (
         (articles, f"{_ARTICLE_FILES[0]} or articles/"),
         (questions, f"{_QUESTION_FILES[0]} or questions/"),
     ):
-        if not found:
-            raise MalformedFile(folder, None, f"the folder has no {wanted}")
+        if not files:
+            raise MalformedFile(folder, None, f"the folder has no {expected}")
     relations = _find_first(folder, _RELATION_FILES)
     return InstanceLayout(_find_first(folder, _FACT_FILES), articles, questions, relations[0] if relations else None)
 
@@ -106,11 +106,11 @@ def _hub_layout(folder: Path, split: str | None) -> InstanceLayout:
 
 
 def _group_shards(folder: Path) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
+    shards: dict[str, list[Path]] = {}
     for path in _sort_paths(folder.glob("*.parquet")):
         shard = _SHARD_PATTERN.fullmatch(path.name)
-        found.setdefault(shard[1] if shard else path.stem, []).append(path)
-    return found
+        shards.setdefault(shard[1] if shard else path.stem, []).append(path)
+    return shards
 
 
 def _choose_split(folder: Path, splits: list[str], split: str | None) -> str:
@@ -118,9 +118,9 @@ def _choose_split(folder: Path, splits: list[str], split: str | None) -> str:
         return str(split)
     if split is None and len(splits) == 1:
         return splits[0]
-    told = f"there is no split {split}" if split else "it holds several instances"
+    problem = f"there is no split {split}" if split else "it holds several instances"
     there = ", ".join(splits) or "none is there"
-    raise MalformedFile(folder, None, f"{told}; name one with --where split=NAME: {there}")
+    raise MalformedFile(folder, None, f"{problem}; name one with --where split=NAME: {there}")
 
 
 def _find_first(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
@@ -129,7 +129,7 @@ def _find_first(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
 
 def _sort_by_type(paths: Iterable[Path]) -> tuple[Path, ...]:
     """In the order of the numbers, type2 before type10."""
-    numbered = {int(found[1]): path for path in paths if (found := _TYPE_FILE_PATTERN.fullmatch(path.name))}
+    numbered = {int(match[1]): path for path in paths if (match := _TYPE_FILE_PATTERN.fullmatch(path.name))}
     return tuple(numbered[number] for number in sorted(numbered))
 
 
@@ -191,18 +191,18 @@ INSTANCE_FORMAT = "phantomwiki"
 
 
 def import_instance(
-    worlds: Path, name: str, folder: Path, told: Mapping[str, str | None], *, replace: bool = False
+    worlds: Path, name: str, folder: Path, metadata: Mapping[str, str | None], *, replace: bool = False
 ) -> dict[str, Any]:
     """Build the world and give what its world.toml says, `told` with it; `split` there names one instance of several.
 
     MalformedFile when a file is not what it should be.
     """
-    instance = _InstanceReader(find_instance_layout(folder, told.get("split")))
+    instance = _InstanceReader(find_instance_layout(folder, metadata.get("split")))
     with TemporaryDirectory(prefix="showhow-graph-") as made:
         graph = Path(made) / "graph.nt"
         with graph.open("wb") as stream:
             stream.writelines(generate_triples(instance.facts.universe))
-        return build_world(worlds, name, instance.build_contents(graph, told), replace=replace)
+        return build_world(worlds, name, instance.build_contents(graph, metadata), replace=replace)
 
 
 class _InstanceReader:
@@ -215,16 +215,16 @@ class _InstanceReader:
         self._rows = [json.dumps(row, ensure_ascii=False) for row in self._read_questions(layout)]
         self._relations = _read_relations(layout)
 
-    def build_contents(self, graph: Path, told: Mapping[str, str | None]) -> WorldContents:
+    def build_contents(self, graph: Path, metadata: Mapping[str, str | None]) -> WorldContents:
         """What the world is built from."""
         universe = self.facts.universe
-        about = {**told, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
+        about = {**metadata, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
         files = {
             UNIVERSE_FILE: universe.save,
             QUESTIONS_FILE: self._write_questions,
             STATED_FACTS_FILE: self._collect_stated_facts().save,
         }
-        return WorldContents((self._build_article(each) for each in self._articles), graph, about, files)
+        return WorldContents((self._build_article(article) for article in self._articles), graph, about, files)
 
     def _check_articles(self, articles: Iterator[PublishedArticle]) -> Iterator[PublishedArticle]:
         seen: set[str] = set()
@@ -264,20 +264,22 @@ def _read_facts(layout: InstanceLayout) -> InstanceFacts:
     if file.suffix != ".parquet":
         return parse_facts(file, read_text_file(file))
     return parse_facts(
-        file, "\n".join(record.require_text("content") for each in layout.facts for record in iter_records(each))
+        file, "\n".join(record.require_text("content") for shard in layout.facts for record in iter_records(shard))
     )
 
 
 def _read_relations(layout: InstanceLayout) -> dict[str, dict[str, list[str]]]:
     if layout.relations is None:
         return {}
-    found = parse_json(read_text_file(layout.relations), layout.relations, None)
-    if not isinstance(found, dict) or not all(_is_cell_table(cells) for cells in found.values()):
+    document = parse_json(read_text_file(layout.relations), layout.relations, None)
+    if not isinstance(document, dict) or not all(_is_cell_table(cells) for cells in document.values()):
         raise MalformedFile(layout.relations, None, "it is no object of relations, each an object of lists of people")
-    return found
+    return document
 
 
 def _is_cell_table(cells: Any) -> bool:
     if not isinstance(cells, dict):
         return False
-    return all(isinstance(found, list) and all(isinstance(each, str) for each in found) for found in cells.values())
+    return all(
+        isinstance(people, list) and all(isinstance(person, str) for person in people) for people in cells.values()
+    )

@@ -46,19 +46,19 @@ def parse_value(text: str, start: int, depth: int = 0) -> tuple[PrologValue, int
     """The value that begins there, and where it ends."""
     if depth > _MAX_DEPTH:
         raise PrologSyntaxError(f"terms are nested more than {_MAX_DEPTH} deep")
-    found = _TOKEN_PATTERN.match(text, start)
-    if found is None or found[4]:
+    token = _TOKEN_PATTERN.match(text, start)
+    if token is None or token[4]:
         raise PrologSyntaxError(f"a name, string or number is needed, not {_excerpt(text, start)}")
-    string, name, number, _ = found.groups()
+    string, name, number, _ = token.groups()
     if string is not None:
-        return _decode_escapes(string), found.end()
+        return _decode_escapes(string), token.end()
     if number is not None:
-        return PrologTerm(number), found.end()
+        return PrologTerm(number), token.end()
     if name[0].isupper() or name[0] == "_":
-        return PrologVariable(name), found.end()
-    if not text.startswith("(", found.end()):
-        return PrologTerm(name), found.end()
-    args, end = _parse_arguments(text, found.end() + 1, depth)
+        return PrologVariable(name), token.end()
+    if not text.startswith("(", token.end()):
+        return PrologTerm(name), token.end()
+    args, end = _parse_arguments(text, token.end() + 1, depth)
     return PrologTerm(name, args), end
 
 
@@ -79,18 +79,18 @@ def _decode_escapes(written: str) -> str:
     return _ESCAPE_PATTERN.sub(_decode_escape, written) if "\\" in written or '""' in written else written
 
 
-def _decode_escape(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
+def _decode_escape(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2] or escape[3]
     if code:
         number = int(code, 16)
         if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-            raise PrologSyntaxError(f"{found[0]} is no character")
+            raise PrologSyntaxError(f"{escape[0]} is no character")
         return chr(number)
-    if found[4] is None:
+    if escape[4] is None:
         return '"'
-    if found[4] not in _SIMPLE_ESCAPES:
-        raise PrologSyntaxError(f"the escape {found[0]} is not known")
-    return _SIMPLE_ESCAPES[found[4]]
+    if escape[4] not in _SIMPLE_ESCAPES:
+        raise PrologSyntaxError(f"the escape {escape[0]} is not known")
+    return _SIMPLE_ESCAPES[escape[4]]
 
 
 def _excerpt(text: str, start: int) -> str:

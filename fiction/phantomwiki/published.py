@@ -119,13 +119,13 @@ class PublishedQuestion:
 
 def read_questions(files: Sequence[Path]) -> Iterator[tuple[SourceRecord, PublishedQuestion]]:
     """The questions of the files, each with the record that it was read from."""
-    known: set[str] = set()
+    seen_ids: set[str] = set()
     for file in files:
         for record in iter_records(file):
             question = _parse_question(record)
-            if question.id in known:
+            if question.id in seen_ids:
                 raise record.malformed_error(f"there are two questions with the id {question.id}")
-            known.add(question.id)
+            seen_ids.add(question.id)
             yield record, question
 
 

@@ -64,10 +64,10 @@ class ValueCodec:
         """The number of a person, job or hobby, or the ordinal of a day; ValueError where there is none."""
         if kind == "day":
             return parse_day(text)
-        found = self._numbers_by_text[kind].get(text)
-        if found is None:
+        number = self._numbers_by_text[kind].get(text)
+        if number is None:
             raise ValueError(f"there is no {kind} {text!r}")
-        return found
+        return number
 
     def format_value(self, kind: str, number: int) -> str:
         """How an instance writes it."""
@@ -116,9 +116,9 @@ class SourceRecord:
     def require_texts(self, name: str) -> list[str]:
         """A list of texts that it must have."""
         value = self.fields.get(name)
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise self.malformed_error(f"the field {name!r} is no list of texts")
-        return [require_storable_text(each, self.file, self.line) for each in value]
+        return [require_storable_text(text, self.file, self.line) for text in value]
 
 
 def iter_records(file: Path) -> Iterator[SourceRecord]:
@@ -148,8 +148,8 @@ def _iter_json_records(file: Path) -> Iterator[SourceRecord]:
 
 
 def _skip_separators(text: str, end: int) -> int:
-    found = _SEPARATOR_PATTERN.match(text, end)
-    return found.end() if found else end
+    match = _SEPARATOR_PATTERN.match(text, end)
+    return match.end() if match else end
 
 
 def _iter_parquet_records(file: Path) -> Iterator[SourceRecord]:

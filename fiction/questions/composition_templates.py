@@ -74,11 +74,11 @@ def person_with_facts(one: str, other: str) -> str:
 
 def _fact_draw(fact: str, links: int, place: str = "") -> DrawFunction:
     def draw(walk: RandomWalk) -> Expression | None:
-        reached = walk.extend_chain(walk.start_at_person(), links)
-        if reached is None or walk.fact_value(fact, reached[1]) < 0:
+        end = walk.extend_chain(walk.start_at_person(), links)
+        if end is None or walk.fact_value(fact, end[1]) < 0:
             return None
-        asked = Fact(fact, reached[0])
-        return Place(place, asked) if place else asked
+        expression = Fact(fact, end[0])
+        return Place(place, expression) if place else expression
 
     return draw
 
@@ -97,14 +97,14 @@ def _draw_two_relations(walk: RandomWalk) -> Expression | None:
     sides: list[Related] = []
     for _ in range(2):
         # Whoever is a relative of the person has the person for one, mostly.
-        taken = walk.random_step(person)
-        side = _find_relation_back(walk, taken[1], person) if taken else None
+        step = walk.random_step(person)
+        side = _find_relation_back(walk, step[1], person) if step else None
         if side is None or any(other.of == side.of for other in sides):
             return None
         sides.append(side)
     both = Both(*sides)
-    found = len(walk.evaluate_people(both))
-    return both if all(len(walk.evaluate_people(side)) > found for side in sides) else None
+    shared_count = len(walk.evaluate_people(both))
+    return both if all(len(walk.evaluate_people(side)) > shared_count for side in sides) else None
 
 
 def _find_relation_back(walk: RandomWalk, start: int, person: int) -> Related | None:

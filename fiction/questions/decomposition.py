@@ -64,42 +64,42 @@ def build_atomic_tree(root: ReasoningNode, things: ThingCatalog) -> dict[str, An
 
 
 def _number_nodes(root: ReasoningNode) -> dict[ReasoningNode, int]:
-    found: dict[ReasoningNode, int] = {}
+    numbers: dict[ReasoningNode, int] = {}
     waiting = deque([root])
     while waiting:
         node = waiting.popleft()
-        found[node] = len(found)
+        numbers[node] = len(numbers)
         waiting.extend(node.children)
-    return found
+    return numbers
 
 
 def _encode_node(node: ReasoningNode, things: ThingCatalog, numbers: dict[ReasoningNode, int]) -> dict[str, Any]:
-    def told(part: str | ReasoningNode) -> str:
+    def render(part: str | ReasoningNode) -> str:
         return part if isinstance(part, str) else f"[{numbers[part]}]"
 
-    written: dict[str, Any] = {"number": numbers[node], "question": "".join(map(told, node.question))}
-    written |= things.encode_bounded_answers(node.kind, node.values)
+    encoded: dict[str, Any] = {"number": numbers[node], "question": "".join(map(render, node.question))}
+    encoded |= things.encode_bounded_answers(node.kind, node.values)
     if node.children:
-        return written | {"children": [_encode_node(child, things, numbers) for child in node.children]}
-    written |= {"operator": node.operator, "arguments": [told(part) for part in node.arguments]}
-    return written | {"how": node.relation} if node.operator == DIRECT_REASONING else written
+        return encoded | {"children": [_encode_node(child, things, numbers) for child in node.children]}
+    encoded |= {"operator": node.operator, "arguments": [render(part) for part in node.arguments]}
+    return encoded | {"how": node.relation} if node.operator == DIRECT_REASONING else encoded
 
 
 def to_published_tree(tree: dict[str, Any]) -> dict[str, list[str] | str]:
     """The tree as the published files have it, without answers."""
-    found: dict[str, list[str] | str] = {}
-    _add_published_node(tree, found)
-    return found
+    published: dict[str, list[str] | str] = {}
+    _add_published_node(tree, published)
+    return published
 
 
-def _add_published_node(node: dict[str, Any], found: dict[str, list[str] | str]) -> None:
+def _add_published_node(node: dict[str, Any], published: dict[str, list[str] | str]) -> None:
     children = node.get("children")
     if children is None:
-        found[_node_key(node)] = _format_call(node)
+        published[_node_key(node)] = _format_call(node)
         return
-    found[_node_key(node)] = [_node_key(child) for child in children]
+    published[_node_key(node)] = [_node_key(child) for child in children]
     for child in children:
-        _add_published_node(child, found)
+        _add_published_node(child, published)
 
 
 def _node_key(node: dict[str, Any]) -> str:
@@ -120,26 +120,26 @@ def _is_reference(text: str) -> bool:
 
 def build_subquestions(reasoning: ReasoningBuilder, root: ReasoningNode) -> list[dict[str, Any]]:
     """One sub-question an operation; what the question names needs none."""
-    asked = [leaf for leaf in root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
-    places = {leaf: f"#{place}" for place, leaf in enumerate(asked, 1)}
+    leaves = [leaf for leaf in root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
+    places = {leaf: f"#{place}" for place, leaf in enumerate(leaves, 1)}
 
-    def told(part: str | ReasoningNode) -> str:
+    def render(part: str | ReasoningNode) -> str:
         if isinstance(part, str):
             return part
         *_, last = part.leaves()
         return places.get(last) or reasoning.things.sentence_text(last.kind, int(last.values[0]))
 
-    return [_encode_subquestion(leaf, reasoning) | {"question": "".join(map(told, leaf.question))} for leaf in asked]
+    return [_encode_subquestion(leaf, reasoning) | {"question": "".join(map(render, leaf.question))} for leaf in leaves]
 
 
 def _encode_subquestion(leaf: ReasoningNode, reasoning: ReasoningBuilder) -> dict[str, Any]:
     things = reasoning.things
-    found = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
-    facts = [wording.fact_sentence(triple, things) for triple in found[:MAX_ANSWERS_SHOWN]]
-    written: dict[str, Any] = {"question": "", **things.encode_bounded_answers(leaf.kind, leaf.values), "facts": facts}
-    if len(found) > MAX_ANSWERS_SHOWN:
-        written["more_facts"] = True
-    return written | {"retrieval": leaf.needs_retrieval}
+    triples = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
+    facts = [wording.fact_sentence(triple, things) for triple in triples[:MAX_ANSWERS_SHOWN]]
+    encoded: dict[str, Any] = {"question": "", **things.encode_bounded_answers(leaf.kind, leaf.values), "facts": facts}
+    if len(triples) > MAX_ANSWERS_SHOWN:
+        encoded["more_facts"] = True
+    return encoded | {"retrieval": leaf.needs_retrieval}
 
 
 _UNKNOWN_NAMES = {"day": "date", "job": "occupation"}
@@ -156,12 +156,15 @@ def build_triples(expression: Expression, reasoning: ReasoningBuilder, root: Rea
     completed: list[dict[str, Any]] = []
     left_off = False
     for leaf in root.leaves():
-        found = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
-        left_off |= len(found) > MAX_ANSWERS_SHOWN
-        completed += [encode_completed_triple(triple, things) for triple in found[:MAX_ANSWERS_SHOWN]]
+        triples = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
+        left_off |= len(triples) > MAX_ANSWERS_SHOWN
+        completed += [encode_completed_triple(triple, things) for triple in triples[:MAX_ANSWERS_SHOWN]]
     distinct = list({tuple(one.values()): one for one in completed}.values())
-    told: dict[str, Any] = {"decomposition": TripleDecomposition(things).decompose(expression), "completed": distinct}
-    return told | {"left_off": True} if left_off else told
+    encoded: dict[str, Any] = {
+        "decomposition": TripleDecomposition(things).decompose(expression),
+        "completed": distinct,
+    }
+    return encoded | {"left_off": True} if left_off else encoded
 
 
 def encode_completed_triple(triple: FactTriple, things: ThingCatalog) -> dict[str, Any]:
@@ -182,17 +185,17 @@ class TripleDecomposition:
 
     def __init__(self, things: ThingCatalog) -> None:
         self._things = things
-        self._found: list[list[str]] = []
-        self._wanted = 0
+        self._triples: list[list[str]] = []
+        self._unknown_count = 0
 
     def decompose(self, expression: Expression) -> list[list[str]]:
         """The triples in the order in which they are to be completed."""
         self._write_question(expression)
-        return self._found
+        return self._triples
 
     def _new_unknown(self, kind: str) -> str:
-        self._wanted += 1
-        return f"{_UNKNOWN_NAMES.get(kind, kind)}#{self._wanted}"
+        self._unknown_count += 1
+        return f"{_UNKNOWN_NAMES.get(kind, kind)}#{self._unknown_count}"
 
     @singledispatchmethod
     def _write_question(self, expression: Expression) -> str:
@@ -234,58 +237,58 @@ class TripleDecomposition:
         return last
 
     @singledispatchmethod
-    def _write_people(self, people: Expression, wanted: str) -> str:
+    def _write_people(self, people: Expression, name: str) -> str:
         """Write the triples of people, called `wanted` or something new, and give their name."""
-        raise TypeError(f"{type(people).__name__} is nobody who could be {wanted or 'found'}")
+        raise TypeError(f"{type(people).__name__} is nobody who could be {name or 'found'}")
 
     @_write_people.register
-    def _(self, named: Named, wanted: str) -> str:  # noqa: ARG002 - who is named needs no other name
+    def _(self, named: Named, name: str) -> str:  # noqa: ARG002 - who is named needs no other name
         return self._things.universe.titles[named.person]
 
     @_write_people.register
-    def _(self, having: Having, wanted: str) -> str:
-        person = wanted or self._new_unknown("person")
+    def _(self, having: Having, name: str) -> str:
+        person = name or self._new_unknown("person")
         value = self._things.sentence_text(FACT_VALUE_KINDS[having.fact], having.value)
-        self._found.append([person, FACT_LABELS[having.fact], value])
+        self._triples.append([person, FACT_LABELS[having.fact], value])
         return person
 
     @_write_people.register
-    def _(self, expression: Related, wanted: str) -> str:
+    def _(self, expression: Related, name: str) -> str:
         head = self._write_people(expression.of, "")
         steps = split_relation(get_relation(expression.relation))
         for place, step in enumerate(steps, 1):
-            found = wanted if wanted and place == len(steps) else self._new_unknown("person")
-            self._found.append([head, step.singular, found])
-            head = found
+            tail = name if name and place == len(steps) else self._new_unknown("person")
+            self._triples.append([head, step.singular, tail])
+            head = tail
         return head
 
     @_write_people.register
-    def _(self, only: Only, wanted: str) -> str:
-        person = self._write_people(only.of, wanted)
+    def _(self, only: Only, name: str) -> str:
+        person = self._write_people(only.of, name)
         value = self._things.sentence_text(FACT_VALUE_KINDS[only.fact], only.value)
-        self._found.append([person, FACT_LABELS[only.fact], value if only.test == "is" else f"{only.test} {value}"])
+        self._triples.append([person, FACT_LABELS[only.fact], value if only.test == "is" else f"{only.test} {value}"])
         return person
 
     @_write_people.register
-    def _(self, both: Both, wanted: str) -> str:
+    def _(self, both: Both, name: str) -> str:
         # One name on both sides: who is found must fit both.
-        person = wanted or self._new_unknown("person")
+        person = name or self._new_unknown("person")
         for side in (both.left, both.right):
             self._write_people(side, person)
         return person
 
     @_write_people.register
-    def _(self, most: Most, wanted: str) -> str:
-        person = self._write_people(most.of, wanted)
-        self._found.append([person, FACT_LABELS[most.fact], self._new_unknown("day")])
+    def _(self, most: Most, name: str) -> str:
+        person = self._write_people(most.of, name)
+        self._triples.append([person, FACT_LABELS[most.fact], self._new_unknown("day")])
         return person
 
     def _write_fact(self, fact: str, person: str) -> str:
         value = self._new_unknown(FACT_VALUE_KINDS[fact])
-        self._found.append([person, FACT_LABELS[fact], value])
+        self._triples.append([person, FACT_LABELS[fact], value])
         return value
 
     def _write_place(self, kind: str, town: str) -> str:
         place = self._new_unknown(kind)
-        self._found.append([town, kind, place])
+        self._triples.append([town, kind, place])
         return place

@@ -63,10 +63,10 @@ class ExpressionEvaluator:
         return ExpressionAnswer(kind, tuple(int(value) for value in values if kind == "number" or value >= 0))
 
     def _evaluate_recorded(self, expression: Expression) -> tuple[str, IdArray]:
-        found = self._evaluate(expression)
-        self.stages.append(found)
-        self.results[expression] = found
-        return found
+        result = self._evaluate(expression)
+        self.stages.append(result)
+        self.results[expression] = result
+        return result
 
     @singledispatchmethod
     def _evaluate(self, expression: Expression) -> tuple[str, IdArray]:
@@ -102,10 +102,10 @@ class ExpressionEvaluator:
     def _(self, most: Most) -> tuple[str, IdArray]:
         people = self._evaluate_people(most.of)
         values = self._fact_values(most.fact, people)
-        people, known = people[values >= 0], values[values >= 0]
-        if not len(known):
+        people, days = people[values >= 0], values[values >= 0]
+        if not len(days):
             return "person", people
-        return "person", people[known == (known.min() if most.first else known.max())]
+        return "person", people[days == (days.min() if most.first else days.max())]
 
     @_evaluate.register
     def _(self, fact: Fact) -> tuple[str, IdArray]:
@@ -116,10 +116,10 @@ class ExpressionEvaluator:
     def _(self, place: Place) -> tuple[str, IdArray]:
         _, towns = self._evaluate_recorded(place.of)
         places = self._universe.places
-        found = places.region[towns]
+        areas = places.region[towns]
         if place.kind == "country":
-            found = places.country[found]
-        return place.kind, sort_unique(found)
+            areas = places.country[areas]
+        return place.kind, sort_unique(areas)
 
     @_evaluate.register
     def _(self, count: Count) -> tuple[str, IdArray]:
@@ -135,7 +135,7 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, compare: Compare) -> tuple[str, IdArray]:
-        sides = [self._evaluate_single_person(each) for each in (compare.left, compare.right)]
+        sides = [self._evaluate_single_person(side) for side in (compare.left, compare.right)]
         days = [self._fact_values(compare.fact, side) for side in sides]
         if any(len(day) != 1 or day[0] < 0 for day in days) or days[0][0] == days[1][0]:
             return "person", sides[0][:0]
@@ -144,7 +144,7 @@ class ExpressionEvaluator:
 
     @_evaluate.register
     def _(self, same: Same) -> tuple[str, IdArray]:
-        values = [self._fact_values(same.fact, self._evaluate_single_person(each)) for each in (same.left, same.right)]
+        values = [self._fact_values(same.fact, self._evaluate_single_person(side)) for side in (same.left, same.right)]
         if any(len(value) != 1 or value[0] < 0 for value in values):
             return _truth_value()
         if same.country:
@@ -157,26 +157,26 @@ class ExpressionEvaluator:
         left, right = self._evaluate_single_person(judge.left), self._evaluate_single_person(judge.right)
         if len(left) != 1 or len(right) != 1:
             return _truth_value()
-        told = _STRATEGY_FUNCTIONS[judge.strategy](self, left, right)
-        return _truth_value() if told is None else _truth_value(told)
+        truth = _STRATEGY_FUNCTIONS[judge.strategy](self, left, right)
+        return _truth_value() if truth is None else _truth_value(truth)
 
-    def _find_related(self, asked: KinshipRelation, people: IdArray) -> IdArray:
+    def _find_related(self, relation: KinshipRelation, people: IdArray) -> IdArray:
         """Who is that relation of any of the people."""
-        reached = trace_frontiers(self._universe, asked, people)
-        if SIDE in asked.steps:
+        frontiers = trace_frontiers(self._universe, relation, people)
+        if SIDE in relation.steps:
             # A sibling is found by way of the parents, of whom one step alone would leave no record.
-            heads = [people, *reached][asked.steps.index(SIDE)]
+            heads = [people, *frontiers][relation.steps.index(SIDE)]
             self.stages += [("person", self._universe.father[heads]), ("person", self._universe.mother[heads])]
-        self.stages += [("person", found) for found in reached]
-        return reached[-1]
+        self.stages += [("person", frontier) for frontier in frontiers]
+        return frontiers[-1]
 
     def _evaluate_people(self, expression: Expression) -> IdArray:
         return self._evaluate_recorded(expression)[1]
 
     def _evaluate_single_person(self, expression: Expression) -> IdArray:
         """The one person that a comparison is about; nobody when there are several."""
-        found = self._evaluate_people(expression)
-        return found if len(found) == 1 else found[:0]
+        people = self._evaluate_people(expression)
+        return people if len(people) == 1 else people[:0]
 
     def _fact_values(self, fact: str, people: IdArray) -> IdArray:
         values: IdArray = getattr(self._universe, fact)[people]
@@ -186,8 +186,8 @@ class ExpressionEvaluator:
 
     def met(self, left: IdArray, right: IdArray) -> bool | None:
         """Whether both lived on some day; None when a date is withheld."""
-        births = [int(self._fact_values("birth", each)[0]) for each in (left, right)]
-        deaths = [int(self._fact_values("death", each)[0]) for each in (left, right)]
+        births = [int(self._fact_values("birth", person)[0]) for person in (left, right)]
+        deaths = [int(self._fact_values("death", person)[0]) for person in (left, right)]
         if WITHHELD in (*births, *deaths):
             return None
         ends = [self._universe.today if death == NONE else death for death in deaths]
@@ -203,7 +203,7 @@ class ExpressionEvaluator:
 
     def passport(self, left: IdArray, right: IdArray) -> bool | None:
         """Whether their towns lie in different countries; None when a town is withheld."""
-        towns = [self._fact_values("residence", each) for each in (left, right)]
+        towns = [self._fact_values("residence", person) for person in (left, right)]
         if any(town[0] < 0 for town in towns):
             return None
         places = self._universe.places
@@ -218,5 +218,5 @@ _STRATEGY_FUNCTIONS = {
 }
 
 
-def _truth_value(*known: bool) -> tuple[str, IdArray]:
-    return "truth", np.array([YES if value else NO for value in known], np.int32)
+def _truth_value(*truths: bool) -> tuple[str, IdArray]:
+    return "truth", np.array([YES if value else NO for value in truths], np.int32)

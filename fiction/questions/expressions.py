@@ -125,25 +125,25 @@ _CLASSES_BY_NAME: dict[str, Any] = {node.__name__.lower(): node for node in _NOD
 
 def encode_expression(expression: Expression) -> dict[str, Any]:
     """The tree as JSON objects, the operation under "op"."""
-    told: dict[str, Any] = {"op": type(expression).__name__.lower()}
-    for each in fields(expression):
-        value = getattr(expression, each.name)
-        told[each.name] = encode_expression(value) if isinstance(value, _NODE_CLASSES) else value
-    return told
+    node: dict[str, Any] = {"op": type(expression).__name__.lower()}
+    for attribute in fields(expression):
+        value = getattr(expression, attribute.name)
+        node[attribute.name] = encode_expression(value) if isinstance(value, _NODE_CLASSES) else value
+    return node
 
 
-def decode_expression(told: dict[str, Any]) -> Expression:
+def decode_expression(node: dict[str, Any]) -> Expression:
     """The tree again; KeyError or TypeError for what is none."""
     values = {
-        n: decode_expression(value) if isinstance(value, dict) else value for n, value in told.items() if n != "op"
+        n: decode_expression(value) if isinstance(value, dict) else value for n, value in node.items() if n != "op"
     }
-    found: Expression = _CLASSES_BY_NAME[told["op"]](**values)
-    return found
+    expression: Expression = _CLASSES_BY_NAME[node["op"]](**values)
+    return expression
 
 
 def child_expressions(expression: Expression) -> tuple[Expression, ...]:
     """The operations right below this one, left before right."""
-    values = (getattr(expression, each.name) for each in fields(expression))
+    values = (getattr(expression, attribute.name) for attribute in fields(expression))
     return tuple(value for value in values if isinstance(value, _NODE_CLASSES))
 
 

@@ -31,11 +31,11 @@ def iter_relation_triples(universe: Universe, relation: str, people: IdArray) ->
     """Who is a relation of one step of each of them, with the gender where the relation tells it."""
     base, women = GENDERED_RELATIONS.get(relation, (relation, None))
     for person in people.tolist():
-        for told, found in _STEP_FUNCTIONS[base](universe, person):
-            if women is None or bool(universe.female[found]) == women:
-                yield FactTriple(("person", person), told, ("person", found))
+        for step, relative in _STEP_FUNCTIONS[base](universe, person):
+            if women is None or bool(universe.female[relative]) == women:
+                yield FactTriple(("person", person), step, ("person", relative))
                 if women is not None:
-                    yield FactTriple(("person", found), "gender", ("gender", int(women)))
+                    yield FactTriple(("person", relative), "gender", ("gender", int(women)))
 
 
 def iter_fact_triples(universe: Universe, fact: str, people: IdArray) -> Iterator[FactTriple]:
@@ -54,14 +54,14 @@ def iter_place_triples(universe: Universe, kind: str, towns: IdArray) -> Iterato
 
 
 def _iter_parents(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
-    for told in ("father", "mother"):
-        yield from _iter_single_value(universe, told, person)
+    for relation in ("father", "mother"):
+        yield from _iter_single_value(universe, relation, person)
 
 
-def _iter_single_value(universe: Universe, told: str, person: int) -> Iterator[tuple[str, int]]:
-    found = int(getattr(universe, told)[person])
-    if found >= 0:
-        yield told, found
+def _iter_single_value(universe: Universe, relation: str, person: int) -> Iterator[tuple[str, int]]:
+    value = int(getattr(universe, relation)[person])
+    if value >= 0:
+        yield relation, value
 
 
 def _iter_children(universe: Universe, person: int) -> Iterator[tuple[str, int]]:

@@ -96,10 +96,10 @@ def _comparative_draw(fact: str, test: str, links: int) -> DrawFunction:
     def draw(walk: RandomWalk) -> Only | None:
         group = walk.draw_group(links)
         days = [walk.fact_value(fact, person) for person in walk.evaluate_people(group).tolist()] if group else []
-        known = [day for day in days if day >= 0]
-        if group is None or not known:
+        known_days = [day for day in days if day >= 0]
+        if group is None or not known_days:
             return None
-        year = date.fromordinal(walk.choose(known)).year
+        year = date.fromordinal(walk.choose(known_days)).year
         day = date(year + 1, 1, 1) if test == "before" else date(year - 1, 12, 31)
         return _require_proper_subset(walk, Only(group, fact, test, day.toordinal()))
 
@@ -121,8 +121,8 @@ def _superlative_draw(fact: str, *, first: bool) -> DrawFunction:
 
 def _value_superlative_draw(*, first: bool) -> DrawFunction:
     def draw(walk: RandomWalk) -> Most | None:
-        begun = walk.start_at_value(("job", "hobby"))
-        return _find_extreme(walk, begun[0], "birth", first=first) if begun else None
+        start = walk.start_at_value(("job", "hobby"))
+        return _find_extreme(walk, start[0], "birth", first=first) if start else None
 
     return draw
 
@@ -148,8 +148,8 @@ def _count_draw(fact: str) -> DrawFunction:
         if group is None:
             return None
         fits = walk.turn_number % _EMPTY_COUNT_INTERVAL > 0
-        found = walk.evaluate_people(group).tolist()
-        value = walk.fact_value(fact, walk.choose(found) if fits else walk.random_person())
+        members = walk.evaluate_people(group).tolist()
+        value = walk.fact_value(fact, walk.choose(members) if fits else walk.random_person())
         count = Count(Only(group, fact, "is", value))
         return count if fits or not len(walk.evaluate_people(count.of)) else None
 

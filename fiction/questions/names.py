@@ -37,17 +37,17 @@ class NameFormatter:
                 return str(number)
             case "truth":
                 return "yes" if number else "no"
-        named = {
+        texts = {
             "job": self._universe.jobs,
             "hobby": self._universe.hobbies,
             "town": places.towns,
             "region": places.regions,
             "country": places.countries,
         }
-        return named[kind][number]
+        return texts[kind][number]
 
 
 def format_english_date(day: int) -> str:
     """A date as English writes it: 5 March 1931."""
-    told = date.fromordinal(day)
-    return f"{told.day} {MONTHS[told.month - 1]} {told.year}"
+    when = date.fromordinal(day)
+    return f"{when.day} {MONTHS[when.month - 1]} {when.year}"

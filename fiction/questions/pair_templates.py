@@ -155,6 +155,6 @@ def _draw_side(walk: RandomWalk, links: int) -> tuple[People, int] | None:
     if not links:
         return start, person
     for name in walk.shuffle(_SINGLE_RELATIONS):
-        if taken := walk.random_relative(name, person):
-            return Related(name, start), taken[1]
+        if step := walk.random_relative(name, person):
+            return Related(name, start), step[1]
     return None

@@ -44,22 +44,24 @@ class SourceNeeds:
     source that tells of no death lets a person live.
     """
 
-    def __init__(self, universe: Universe, told: FactSources) -> None:
+    def __init__(self, universe: Universe, fact_sources: FactSources) -> None:
         self._everything = ExpressionEvaluator(universe)
-        self._told = {
-            chosen: ExpressionEvaluator(universe.restrict_to_sources(told, sum(SOURCES[source] for source in chosen)))
+        self._evaluators = {
+            chosen: ExpressionEvaluator(
+                universe.restrict_to_sources(fact_sources, sum(SOURCES[source] for source in chosen))
+            )
             for chosen in _SOURCE_SETS
         }
 
     def find_sufficient_sets(self, expression: Expression) -> list[list[str]]:
         """Every set of sources that derives the answers and of which no part does."""
         answer = self._everything.evaluate(expression)
-        found: list[set[str]] = []
-        for chosen, evaluation in self._told.items():
-            smaller = any(needed <= set(chosen) for needed in found)
+        sufficient: list[set[str]] = []
+        for chosen, evaluation in self._evaluators.items():
+            smaller = any(needed <= set(chosen) for needed in sufficient)
             if not smaller and self._derives_answer(evaluation, expression, answer):
-                found.append(set(chosen))
-        needed = found or [set(SOURCES)]
+                sufficient.append(set(chosen))
+        needed = sufficient or [set(SOURCES)]
         return [[source for source in SOURCES if source in chosen] for chosen in needed]
 
     def _derives_answer(
@@ -131,11 +133,11 @@ class GeneratedQuestion:
 class GoldBuilder:
     """Finds the gold of questions about one universe."""
 
-    def __init__(self, universe: Universe, told: FactSources, names: NameFormatter) -> None:
+    def __init__(self, universe: Universe, fact_sources: FactSources, names: NameFormatter) -> None:
         self._universe = universe
         self._things = ThingCatalog(universe, ItemCatalog(universe), names)
         self._reasoning = ReasoningBuilder(self._things)
-        self._needs = SourceNeeds(universe, told)
+        self._needs = SourceNeeds(universe, fact_sources)
 
     def build(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
         """The question of that number; `kind` and template."""

@@ -69,19 +69,19 @@ class QuestionFile:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        found = []
+        heads = []
         start = 0
         with open_bytes(file) as stream:
             for line, raw in enumerate(stream, 1):
                 if raw.strip():
-                    found.append(_build_summary(self._parse_row(raw, line), line, start))
+                    heads.append(_build_summary(self._parse_row(raw, line), line, start))
                 start += len(raw)
-        self.heads = tuple(found)
-        self._by_id = {head.id: head for head in reversed(found)}
+        self.heads = tuple(heads)
+        self._by_id = {head.id: head for head in reversed(heads)}
 
-    def select(self, wanted: QuestionFilter) -> list[QuestionSummary]:
+    def select(self, question_filter: QuestionFilter) -> list[QuestionSummary]:
         """The heads of the questions that are like that, in their order."""
-        return [head for head in self.heads if wanted.matches(head)]
+        return [head for head in self.heads if question_filter.matches(head)]
 
     def find(self, question: str) -> QuestionSummary | None:
         """The head of the question of that id, if there is one."""
@@ -120,7 +120,9 @@ def format_needs(needs: Any) -> str:
     """Which sources answer a question: each set of sources that suffices, the sets joined by "or"."""
     if not isinstance(needs, list):
         return str(needs or "")
-    return " or ".join(" + ".join(map(str, each)) if isinstance(each, list) else str(each) for each in needs)
+    return " or ".join(
+        " + ".join(map(str, sources)) if isinstance(sources, list) else str(sources) for sources in needs
+    )
 
 
 def _to_int(value: Any) -> int | None:

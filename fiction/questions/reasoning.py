@@ -128,18 +128,24 @@ class ReasoningBuilder:
     def _(self, named: Named) -> tuple[ReasoningNode, ...]:
         title = self._universe.titles[named.person]
         name, _, descriptor = title.partition(" (")
-        told = (name, descriptor.rstrip(")")) if descriptor else (title,)
-        return (ReasoningNode(SEARCH, (f"Who is {title}?",), told, "person", np.array([named.person], np.int32)),)
+        arguments = (name, descriptor.rstrip(")")) if descriptor else (title,)
+        return (ReasoningNode(SEARCH, (f"Who is {title}?",), arguments, "person", np.array([named.person], np.int32)),)
 
     @_build_nodes.register
     def _(self, having: Having) -> tuple[ReasoningNode, ...]:
         kind, people = FACT_VALUE_KINDS[having.fact], self._evaluate_people(having)
         text = self.things.sentence_text(kind, having.value)
         if kind == "day":
-            told = wording.condition_phrase(having.fact, "is", text)
+            condition = wording.condition_phrase(having.fact, "is", text)
             return (
                 ReasoningNode(
-                    SEARCH, (f"Who {told}?",), ("person", told), "person", people, having.fact, day=having.value
+                    SEARCH,
+                    (f"Who {condition}?",),
+                    ("person", condition),
+                    "person",
+                    people,
+                    having.fact,
+                    day=having.value,
                 ),
             )
         value = np.array([having.value], np.int32)
@@ -156,28 +162,28 @@ class ReasoningBuilder:
     @_build_nodes.register
     def _(self, expression: Related) -> tuple[ReasoningNode, ...]:
         before = self._build_nodes(expression.of)
-        asked = get_relation(expression.relation)
+        relation = get_relation(expression.relation)
         steps = []
         head = before[-1]
-        for one in split_relation(asked):
-            values = find_related(self._universe, one, head.values)
-            question = _split_placeholder(f"Who is the {one.singular} of {{}}?", head)
-            head = ReasoningNode(RELATE, question, (head, one.singular), "person", values, one.name)
+        for step in split_relation(relation):
+            values = find_related(self._universe, step, head.values)
+            question = _split_placeholder(f"Who is the {step.singular} of {{}}?", head)
+            head = ReasoningNode(RELATE, question, (head, step.singular), "person", values, step.name)
             steps.append(head)
         if len(steps) == 1:
             return *before, head
-        question = _split_placeholder(f"Who is the {asked.singular} of {{}}?", before[-1])
+        question = _split_placeholder(f"Who is the {relation.singular} of {{}}?", before[-1])
         return *before, ReasoningNode(COMPOSITE, question, (), "person", head.values, children=tuple(steps))
 
     @_build_nodes.register
     def _(self, only: Only) -> tuple[ReasoningNode, ...]:
         before = self._build_nodes(only.of)
-        told = wording.condition_phrase(
+        condition = wording.condition_phrase(
             only.fact, only.test, self.things.sentence_text(FACT_VALUE_KINDS[only.fact], only.value)
         )
-        question = _split_placeholder(f"Who of {{}} {told}?", before[-1])
+        question = _split_placeholder(f"Who of {{}} {condition}?", before[-1])
         return *before, ReasoningNode(
-            FILTER, question, (before[-1], told), "person", self._evaluate_people(only), only.fact
+            FILTER, question, (before[-1], condition), "person", self._evaluate_people(only), only.fact
         )
 
     @_build_nodes.register
@@ -234,20 +240,20 @@ class ReasoningBuilder:
 
     @_build_nodes.register
     def _(self, compare: Compare) -> tuple[ReasoningNode, ...]:
-        sides = [self._side_node(each) for each in (compare.left, compare.right)]
+        sides = [self._side_node(side) for side in (compare.left, compare.right)]
         left, right = [self._fact_node(compare.fact, side) for side in sides]
         how = wording.superlative_phrase(compare.fact, compare.first)
         question = ("Given ", left, " and ", right, f", who {how}, ", sides[0], " or ", sides[1], "?")
         order = (sides[0], left, sides[1], right)
-        told = "earlier" if compare.first else "later"
-        last = ReasoningNode(DIRECT_REASONING, question, order, "person", self._evaluate_people(compare), told)
+        direction = "earlier" if compare.first else "later"
+        last = ReasoningNode(DIRECT_REASONING, question, order, "person", self._evaluate_people(compare), direction)
         return sides[0], left, sides[1], right, last
 
     @_build_nodes.register
     def _(self, same: Same) -> tuple[ReasoningNode, ...]:
-        found, ends = self._same_fact_nodes((same.left, same.right), same.fact, country=same.country)
+        nodes, ends = self._same_fact_nodes((same.left, same.right), same.fact, country=same.country)
         question = ("Are ", ends[0], " and ", ends[1], " the same?")
-        return *found, ReasoningNode(
+        return *nodes, ReasoningNode(
             DIRECT_REASONING, question, tuple(ends), "truth", self._evaluate_people(same), "same"
         )
 
@@ -255,9 +261,9 @@ class ReasoningBuilder:
     def _(self, judge: Judge) -> tuple[ReasoningNode, ...]:
         truth = self._evaluate_people(judge)
         if judge.strategy == "passport":
-            found, ends = self._same_fact_nodes((judge.left, judge.right), "residence", country=True)
+            nodes, ends = self._same_fact_nodes((judge.left, judge.right), "residence", country=True)
             question = ("Are ", ends[0], " and ", ends[1], " different countries?")
-            return *found, ReasoningNode(DIRECT_REASONING, question, tuple(ends), "truth", truth, "different")
+            return *nodes, ReasoningNode(DIRECT_REASONING, question, tuple(ends), "truth", truth, "different")
         left, right = self._side_node(judge.left), self._side_node(judge.right)
         lived = [self._fact_node(fact, left) for fact in ("birth", "death")]
         if judge.strategy == "met":
@@ -284,34 +290,34 @@ class ReasoningBuilder:
     def _fact_node(self, fact: str, people: ReasoningNode) -> ReasoningNode:
         values: IdArray = getattr(self._universe, fact)[people.values]
         question = _split_placeholder(wording.FACT_QUESTIONS[fact], people)
-        known = sort_unique(values[values >= 0])
-        return ReasoningNode(RELATE, question, (people, FACT_LABELS[fact]), FACT_VALUE_KINDS[fact], known, fact)
+        distinct = sort_unique(values[values >= 0])
+        return ReasoningNode(RELATE, question, (people, FACT_LABELS[fact]), FACT_VALUE_KINDS[fact], distinct, fact)
 
     def _place_node(self, kind: str, towns: ReasoningNode) -> ReasoningNode:
         places = self._universe.places
-        found = places.region[towns.values]
+        areas = places.region[towns.values]
         if kind == "country":
-            found = places.country[found]
+            areas = places.country[areas]
         question = _split_placeholder(f"In which {kind} is {{}}?", towns)
-        return ReasoningNode(RELATE, question, (towns, kind), kind, sort_unique(found), kind)
+        return ReasoningNode(RELATE, question, (towns, kind), kind, sort_unique(areas), kind)
 
     def _same_fact_nodes(
         self, sides: tuple[People, People], fact: str, *, country: bool
     ) -> tuple[list[ReasoningNode], list[ReasoningNode]]:
         """The nodes for one fact of two people, and the two that answer it."""
-        found, ends = [], []
+        nodes, ends = [], []
         for side in map(self._side_node, sides):
-            found += [side, self._fact_node(fact, side)]
+            nodes += [side, self._fact_node(fact, side)]
             if country:
-                found.append(self._place_node("country", found[-1]))
-            ends.append(found[-1])
-        return found, ends
+                nodes.append(self._place_node("country", nodes[-1]))
+            ends.append(nodes[-1])
+        return nodes, ends
 
 
-def split_relation(asked: KinshipRelation) -> list[KinshipRelation]:
+def split_relation(relation: KinshipRelation) -> list[KinshipRelation]:
     """The relations of one step that make it up; only the last one tells the gender."""
-    *before, last = asked.steps
-    return [*(_RELATIONS_BY_STEP[step, None] for step in before), _RELATIONS_BY_STEP[last, asked.women]]
+    *before, last = relation.steps
+    return [*(_RELATIONS_BY_STEP[step, None] for step in before), _RELATIONS_BY_STEP[last, relation.women]]
 
 
 def _split_placeholder(text: str, node: ReasoningNode) -> tuple[str | ReasoningNode, ...]:

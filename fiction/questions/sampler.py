@@ -45,7 +45,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     """Gives the questions one by one; when it is at its end, `shortfalls` tells what could not be asked."""
 
     universe: Universe
-    told: FactSources
+    fact_sources: FactSources
     options: GenerationOptions
     _made: Counter[QuestionTemplate] = field(default_factory=Counter)
     _failed: Counter[QuestionTemplate] = field(default_factory=Counter)
@@ -55,7 +55,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         self._templates = build_templates(self.options)
         self._evaluation = ExpressionEvaluator(self.universe)
         self._names = NameFormatter(self.universe, plain=self.options.plain)
-        self._asked: set[Expression | str] = set()
+        self._used: set[Expression | str] = set()
         self._stream = self._generate()
 
     def __next__(self) -> GeneratedQuestion:
@@ -64,13 +64,17 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     @property
     def shortfalls(self) -> list[Shortfall]:
         """The templates that gave fewer questions than were asked for."""
-        wanted = self.options.per_template
+        requested = self.options.per_template
         return [
             Shortfall(
-                each.kind, each.text, wanted, self._made[each], dict(sorted(self._failures_by_reason[each].items()))
+                template.kind,
+                template.text,
+                requested,
+                self._made[template],
+                dict(sorted(self._failures_by_reason[template].items())),
             )
-            for each in self._templates
-            if each in self._failures_by_reason
+            for template in self._templates
+            if template in self._failures_by_reason
         ]
 
     def draw(self) -> Iterator[tuple[QuestionTemplate, Expression, str]]:
@@ -79,47 +83,47 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         for round_ in range(self.options.per_template):
             for template in self._templates:
                 if self._failed[template] < MAX_FAILURES_IN_A_ROW:
-                    found = self._draw_question(template, round_)
-                    self._failed[template] = 0 if found else self._failed[template] + 1
-                    if found is not None:
+                    drawn = self._draw_question(template, round_)
+                    self._failed[template] = 0 if drawn else self._failed[template] + 1
+                    if drawn is not None:
                         self._made[template] += 1
-                        yield template, *found
+                        yield template, *drawn
 
     def _generate(self) -> Iterator[GeneratedQuestion]:
-        gold = GoldBuilder(self.universe, self.told, self._names)
+        gold = GoldBuilder(self.universe, self.fact_sources, self._names)
         for number, (template, expression, text) in enumerate(self.draw(), 1):
             yield gold.build(number, expression, text, (template.kind, template.text))
 
     def _draw_question(self, template: QuestionTemplate, round_: int) -> tuple[Expression, str] | None:
         walk = RandomWalk(self.universe, self.options.seed, crc32(f"{template.kind}: {template.text}".encode()), round_)
-        failed: Counter[str] = Counter()
+        failures: Counter[str] = Counter()
         for _ in range(MAX_ATTEMPTS):
             expression = template.draw(walk)
-            wrong = NO_START if expression is None else self._rejection_reason(expression, template)
-            if expression is not None and not wrong:
+            reason = NO_START if expression is None else self._rejection_reason(expression, template)
+            if expression is not None and not reason:
                 text = word_question(expression, self._names)
-                if text not in self._asked:
-                    self._asked |= {expression, text}
+                if text not in self._used:
+                    self._used |= {expression, text}
                     return expression, text
-                wrong = DUPLICATE
-            failed[wrong] += 1
-        self._failures_by_reason.setdefault(template, Counter()).update(failed)
+                reason = DUPLICATE
+            failures[reason] += 1
+        self._failures_by_reason.setdefault(template, Counter()).update(failures)
         return None
 
     def _rejection_reason(self, expression: Expression, template: QuestionTemplate) -> str:
         """Why this is not asked; "" when nothing speaks against it."""
-        if expression in self._asked:
+        if expression in self._used:
             return DUPLICATE
         answer = self._evaluation.evaluate(expression)
         if template.has_answer != bool(answer.values):
             return NO_ANSWER if template.has_answer else HAS_ANSWER
         # Who shares a value may be many where nothing but a second condition on them is asked.
-        starts = [found for part, found in self._evaluation.results.items() if isinstance(part, Having)]
+        starts = [result for part, result in self._evaluation.results.items() if isinstance(part, Having)]
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
         wide = any(len(values) > MAX_SET_SIZE for _, values in stages)
         return TOO_MANY if wide or len(answer.values) > MAX_SET_SIZE else ""
 
 
-def sample_questions(universe: Universe, told: FactSources, options: GenerationOptions) -> QuestionSampler:
+def sample_questions(universe: Universe, fact_sources: FactSources, options: GenerationOptions) -> QuestionSampler:
     """The questions of a world, the same for the same universe and options."""
-    return QuestionSampler(universe, told, options)
+    return QuestionSampler(universe, fact_sources, options)

@@ -79,28 +79,28 @@ class _QueryBuilder:
     @singledispatchmethod
     def build(self, expression: Expression) -> tuple[str, tuple[str, ...]]:
         """What stands before the braces of the outermost query, and the lines in them."""
-        found = self._build_people(expression)
-        if not found.term.startswith("?"):
-            return "SELECT ?person WHERE", (f"VALUES ?person {{ {found.term} }}",)
-        return f"SELECT DISTINCT {found.term} WHERE", found.lines
+        people = self._build_people(expression)
+        if not people.term.startswith("?"):
+            return "SELECT ?person WHERE", (f"VALUES ?person {{ {people.term} }}",)
+        return f"SELECT DISTINCT {people.term} WHERE", people.lines
 
     @build.register
     def _(self, fact: Fact) -> tuple[str, tuple[str, ...]]:
-        found = self._add_step(self._build_people(fact.of).as_subselect(), fact.fact)
-        return f"SELECT DISTINCT {found.term} WHERE", found.lines
+        value = self._add_step(self._build_people(fact.of).as_subselect(), fact.fact)
+        return f"SELECT DISTINCT {value.term} WHERE", value.lines
 
     @build.register
     def _(self, place: Place) -> tuple[str, tuple[str, ...]]:
         town = self._add_step(self._build_people(place.of.of).as_subselect(), place.of.fact)
-        found = self._add_step(town, place.kind)
-        return f"SELECT DISTINCT {found.term} WHERE", found.lines
+        area = self._add_step(town, place.kind)
+        return f"SELECT DISTINCT {area.term} WHERE", area.lines
 
     @build.register
     def _(self, count: Count) -> tuple[str, tuple[str, ...]]:
         if count.each and isinstance(count.of, Related) and not isinstance(count.of.of, Named):
             return self._count_each(count.of)
-        found = self._build_people(count.of)
-        return f"SELECT (COUNT(DISTINCT {found.term}) AS ?count) WHERE", found.lines
+        people = self._build_people(count.of)
+        return f"SELECT (COUNT(DISTINCT {people.term}) AS ?count) WHERE", people.lines
 
     @build.register
     def _(self, compare: Compare) -> tuple[str, tuple[str, ...]]:
@@ -147,9 +147,9 @@ class _QueryBuilder:
 
     def _count_each(self, counted: Related) -> tuple[str, tuple[str, ...]]:
         whose = self._build_people(counted.of)
-        found = self._add_relation(_PeoplePattern(whose.term), counted)
-        lines = (*whose.lines, "OPTIONAL {", *_indent(found.lines), "}")
-        inner = f"SELECT {whose.term} (COUNT(DISTINCT {found.term}) AS ?count) WHERE {{"
+        related = self._add_relation(_PeoplePattern(whose.term), counted)
+        lines = (*whose.lines, "OPTIONAL {", *_indent(related.lines), "}")
+        inner = f"SELECT {whose.term} (COUNT(DISTINCT {related.term}) AS ?count) WHERE {{"
         return "SELECT DISTINCT ?count WHERE", (inner, *_indent(lines), f"}} GROUP BY {whose.term}")
 
     @singledispatchmethod
@@ -196,22 +196,22 @@ class _QueryBuilder:
         end = f"{{ SELECT ({'MIN' if most.first else 'MAX'}({every.term}) AS {day.term}) WHERE {{"
         return day.extend(people.term, end, *_indent(every.lines), "} }", steps=_MAX_INLINE_STEPS)
 
-    def _add_relation(self, found: _PeoplePattern, expression: Related) -> _PeoplePattern:
+    def _add_relation(self, people: _PeoplePattern, expression: Related) -> _PeoplePattern:
         for step in split_relation(get_relation(expression.relation)):
-            head, told = found.term, self._new_variable(step.name)
+            head, tail = people.term, self._new_variable(step.name)
             if step.steps == (UP,):
                 path = (
                     _property_path(step.name)
                     if step.women is not None
                     else f"{_property_path('father')}|{_property_path('mother')}"
                 )
-                lines = [f"{head} {path} {told} ."]
+                lines = [f"{head} {path} {tail} ."]
             else:
-                lines = [f"{head} {_property_path(step.steps[0])} {told} ."]
+                lines = [f"{head} {_property_path(step.steps[0])} {tail} ."]
                 if step.women is not None:
-                    lines.append(f"{told} {_property_path('gender')} wd:{FEMALE if step.women else MALE} .")
-            found = found.extend(told, *lines, steps=1)
-        return found
+                    lines.append(f"{tail} {_property_path('gender')} wd:{FEMALE if step.women else MALE} .")
+            people = people.extend(tail, *lines, steps=1)
+        return people
 
     def _add_step(self, of: _PeoplePattern, relation: str) -> _PeoplePattern:
         value = self._new_variable(relation)

@@ -37,7 +37,7 @@ from fiction.universe.options import GenerationOptions
 _NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <value>"
 
 
-def grammar_templates(depth: int, *, each: bool = False) -> Iterator[QuestionTemplate]:
+def grammar_templates(depth: int, *, count_each: bool = False) -> Iterator[QuestionTemplate]:
     """The templates of that depth, short chains first; `each` is the paper's meaning of how many."""
     for links in range(depth // 2):
         for attribute, start in enumerate((_NAMED_START, _DESCRIBED_START)):
@@ -48,7 +48,7 @@ def grammar_templates(depth: int, *, each: bool = False) -> Iterator[QuestionTem
             if whole and 4 + 2 * links + attribute <= depth:
                 yield _build_template("what", "What is the <attribute> of {}?", links, start, _ask_what)
             if 4 + 2 * links + attribute <= depth:
-                draw = partial(_ask_how_many, each=each)
+                draw = partial(_ask_how_many, count_each=count_each)
                 yield _build_template("how many", "How many <relations> does {} have?", links, start, draw)
 
 
@@ -56,29 +56,29 @@ def _build_template(
     kind: str, text: str, links: int, start: str, ask: Callable[[RandomWalk, tuple[People, int]], Expression | None]
 ) -> QuestionTemplate:
     def draw(walk: RandomWalk) -> Expression | None:
-        begun = walk.start_at_person() if start == _NAMED_START else walk.start_at_value()
-        reached = walk.extend_chain(begun, links) if begun else None
-        return ask(walk, reached) if reached else None
+        begin = walk.start_at_person() if start == _NAMED_START else walk.start_at_value()
+        end = walk.extend_chain(begin, links) if begin else None
+        return ask(walk, end) if end else None
 
     return QuestionTemplate(kind, text.format(relation_phrase(links, start)), draw)
 
 
-def _ask_who(walk: RandomWalk, reached: tuple[People, int]) -> Expression:  # noqa: ARG001 - nothing more is drawn
-    return reached[0]
+def _ask_who(walk: RandomWalk, end: tuple[People, int]) -> Expression:  # noqa: ARG001 - nothing more is drawn
+    return end[0]
 
 
-def _ask_what(walk: RandomWalk, reached: tuple[People, int]) -> Expression | None:
-    people, person = reached
+def _ask_what(walk: RandomWalk, end: tuple[People, int]) -> Expression | None:
+    people, person = end
     # What somebody's hobby is whose hobby is chess is no question.
-    said = people.fact if isinstance(people, Having) else ""
-    known = [fact for fact in ATTRIBUTES if fact != said and walk.fact_value(fact, person) >= 0]
-    return Fact(walk.choose(known), people) if known else None
+    start_fact = people.fact if isinstance(people, Having) else ""
+    facts = [fact for fact in ATTRIBUTES if fact != start_fact and walk.fact_value(fact, person) >= 0]
+    return Fact(walk.choose(facts), people) if facts else None
 
 
-def _ask_how_many(walk: RandomWalk, reached: tuple[People, int], *, each: bool) -> Expression | None:
-    people, person = reached
-    taken = walk.random_step(person)
-    return Count(Related(taken[0], people), each=each) if taken else None
+def _ask_how_many(walk: RandomWalk, end: tuple[People, int], *, count_each: bool) -> Expression | None:
+    people, person = end
+    step = walk.random_step(person)
+    return Count(Related(step[0], people), each=count_each) if step else None
 
 
 NO_ANSWER_KIND = "no answer"
@@ -103,9 +103,9 @@ def _unanswerable_template(text: str, draw: DrawFunction) -> QuestionTemplate:
 
 def _no_relative_draw(links: int) -> DrawFunction:
     def draw(walk: RandomWalk) -> Related | None:
-        reached = walk.extend_chain(walk.start_at_person(), links)
-        name = walk.find_missing_relation(reached[1]) if reached else None
-        return Related(name, reached[0]) if reached and name else None
+        end = walk.extend_chain(walk.start_at_person(), links)
+        name = walk.find_missing_relation(end[1]) if end else None
+        return Related(name, end[0]) if end and name else None
 
     return draw
 
@@ -165,7 +165,9 @@ def build_templates(options: GenerationOptions) -> list[QuestionTemplate]:
         implicit_templates,
         unanswerable_templates,
     )
-    found = list(grammar_templates(options.depth, each=options.each))
-    for made in others:
-        found.extend(made())
-    return sorted(found, key=lambda template: (template.text.count("<relation"), QUESTION_KINDS.index(template.kind)))
+    templates = list(grammar_templates(options.depth, count_each=options.each))
+    for make_templates in others:
+        templates.extend(make_templates())
+    return sorted(
+        templates, key=lambda template: (template.text.count("<relation"), QUESTION_KINDS.index(template.kind))
+    )

@@ -32,8 +32,8 @@ class ThingCatalog:
         """Its id in the graph; None for what is no item there."""
         if kind == "gender":
             return FEMALE if number else MALE
-        found: str | None = getattr(self.items, kind)(number) if kind in ITEM_KINDS else None
-        return found
+        entity: str | None = getattr(self.items, kind)(number) if kind in ITEM_KINDS else None
+        return entity
 
     def encode_answers(self, kind: str, values: IdArray) -> Iterator[dict[str, str | None]]:
         """Every value as {"text", "entity"}."""
@@ -42,8 +42,8 @@ class ThingCatalog:
 
     def encode_bounded_answers(self, kind: str, values: IdArray) -> dict[str, Any]:
         """The first values and how many there are: {"answers", "count"}, with "left_off" when not all are written."""
-        shown = {"answers": list(self.encode_answers(kind, values[:MAX_ANSWERS_SHOWN])), "count": len(values)}
-        return shown | {"left_off": len(values) - MAX_ANSWERS_SHOWN} if len(values) > MAX_ANSWERS_SHOWN else shown
+        encoded = {"answers": list(self.encode_answers(kind, values[:MAX_ANSWERS_SHOWN])), "count": len(values)}
+        return encoded | {"left_off": len(values) - MAX_ANSWERS_SHOWN} if len(values) > MAX_ANSWERS_SHOWN else encoded
 
 
 def _gender_name(number: int) -> str:

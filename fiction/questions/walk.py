@@ -80,13 +80,14 @@ class RandomWalk:
         A relation that only undoes `back`, the step before, is taken when there is no other.
         """
         return next(
-            (found for name in self._shuffle_relations(back) if (found := self.random_relative(name, person))), None
+            (relative for name in self._shuffle_relations(back) if (relative := self.random_relative(name, person))),
+            None,
         )
 
     def random_relative(self, name: str, person: int) -> tuple[str, int] | None:
         """Somebody who is that relation of the person, each as likely as any other."""
-        found = find_related(self.universe, RELATIONS[name], np.array([person], np.int32))
-        return (name, int(found[self.random_below(len(found))])) if len(found) else None
+        relatives = find_related(self.universe, RELATIONS[name], np.array([person], np.int32))
+        return (name, int(relatives[self.random_below(len(relatives))])) if len(relatives) else None
 
     def _shuffle_relations(self, back: KinshipRelation | None) -> list[str]:
         """All relations in some order, those that only undo the step before at the end."""
@@ -100,10 +101,10 @@ class RandomWalk:
 
     def draw_group(self, links: int) -> Related | None:
         """At least two who are the same relation of somebody, that many links away from whom is named."""
-        reached = self.extend_chain(self.start_at_person(), links)
-        if reached is None:
+        end = self.extend_chain(self.start_at_person(), links)
+        if end is None:
             return None
-        people, person = reached
+        people, person = end
         for name in self._shuffle_relations(RELATIONS[people.relation] if isinstance(people, Related) else None):
             if len(find_related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
                 return Related(name, people)
@@ -114,14 +115,14 @@ class RandomWalk:
         people, person = start
         back = None
         for _ in range(length):
-            taken = self.random_step(person, back)
-            if taken is None:
+            step = self.random_step(person, back)
+            if step is None:
                 return None
-            name, person = taken
+            name, person = step
             people, back = Related(name, people), RELATIONS[name]
         return people, person
 
 
 def _is_inverse(step: KinshipRelation, before: KinshipRelation) -> bool:
     """Whether the step goes back along the very way that the one before came: the father of the child."""
-    return step.steps == tuple(_INVERSE_STEPS[each] for each in reversed(before.steps))
+    return step.steps == tuple(_INVERSE_STEPS[part] for part in reversed(before.steps))

@@ -81,10 +81,10 @@ def superlative_phrase(fact: str, first: bool) -> str:  # noqa: FBT001 - as the 
 
 def fact_sentence(triple: FactTriple, things: ThingCatalog) -> str:
     """A fact as a sentence of its own."""
-    subject, told = things.sentence_text(*triple.subject), things.sentence_text(*triple.object)
+    subject, value = things.sentence_text(*triple.subject), things.sentence_text(*triple.object)
     if triple.relation in _FACT_SENTENCES:
-        return _FACT_SENTENCES[triple.relation].format(subject, told)
-    return f"The {PROPERTY_LABELS[PROPERTY_IDS[triple.relation]][0]} of {subject} is {told}."
+        return _FACT_SENTENCES[triple.relation].format(subject, value)
+    return f"The {PROPERTY_LABELS[PROPERTY_IDS[triple.relation]][0]} of {subject} is {value}."
 
 
 def overlap_question(*days: Any) -> tuple[Any, ...]:

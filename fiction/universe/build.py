@@ -52,16 +52,16 @@ def generate_places(people: int, generator: np.random.Generator) -> Places:
 def _generate_names(
     count: int, parts: tuple[list[str] | tuple[str, ...], ...], generator: np.random.Generator
 ) -> tuple[str, ...]:
-    known = ["".join(each) for each in product(*parts)]
-    order = np.argsort(generator.random(len(known)), kind="stable")
-    return tuple(known[place] for place in order[:count])
+    names = ["".join(syllables) for syllables in product(*parts)]
+    order = np.argsort(generator.random(len(names)), kind="stable")
+    return tuple(names[place] for place in order[:count])
 
 
 def _assign_wholes(parts: int, wholes: int, generator: np.random.Generator) -> IdArray:
     """Of which whole each part is: the first parts of one each, the others of any."""
-    found = np.arange(parts, dtype=np.int32)
-    found[wholes:] = random_below(generator, wholes, parts - wholes)
-    return found
+    assigned = np.arange(parts, dtype=np.int32)
+    assigned[wholes:] = random_below(generator, wholes, parts - wholes)
+    return assigned
 
 
 TODAY = date(2026, 1, 1).toordinal()
@@ -113,10 +113,10 @@ def list_known_values(kind: str) -> tuple[str, ...]:
 def _draw_jobs(first: IdArray, generator: np.random.Generator) -> IdArray:
     """A job for each; two namesakes never have the same."""
     count = len(list_known_values("jobs"))
-    found = random_below(generator, count, len(first))
+    jobs = random_below(generator, count, len(first))
     other = 1 + random_below(generator, count - 1, len(first))
-    alike = (first >= 0) & (found == found[first])
-    return np.where(alike, (found + other) % count, found).astype(np.int32)
+    alike = (first >= 0) & (jobs == jobs[first])
+    return np.where(alike, (jobs + other) % count, jobs).astype(np.int32)
 
 
 def _build_titles(called: Sequence[str], first: IdArray, job: IdArray) -> Sequence[str]:

@@ -35,5 +35,5 @@ def random_below(
     # Products and cuts are the same on every machine, and faster than integers() with a limit for each.
     limits = np.asarray(limits)
     draws = generator.random(limits.shape if count is None else count)
-    found: npt.NDArray[np.int64] = (draws * limits).astype(np.int64)
-    return found
+    numbers: npt.NDArray[np.int64] = (draws * limits).astype(np.int64)
+    return numbers

@@ -46,21 +46,21 @@ _Edges = list[tuple[IdArray, IdArray, int]]
 
 def _family_edges(universe: Universe) -> _Edges:
     """Pairs of people, and how many generations the second is below the first."""
-    found = []
+    edges = []
     for values, deeper in ((universe.father, -1), (universe.mother, -1), (universe.spouse, 0)):
         rows = np.flatnonzero(values >= 0).astype(np.int32)
-        found.append((rows, values[rows], deeper))
-    return found
+        edges.append((rows, values[rows], deeper))
+    return edges
 
 
 def _compute_generations(people: int, edges: _Edges, first: npt.NDArray[np.bool_]) -> IdArray:
-    known, generation = first.copy(), np.zeros(people, np.int32)
-    while not known.all():
+    assigned, generation = first.copy(), np.zeros(people, np.int32)
+    while not assigned.all():
         for one, other, deeper in edges:
-            down, up = known[one] & ~known[other], ~known[one] & known[other]
+            down, up = assigned[one] & ~assigned[other], ~assigned[one] & assigned[other]
             generation[other[down]] = generation[one[down]] + deeper
             generation[one[up]] = generation[other[up]] - deeper
-            known[other[down]] = known[one[up]] = True
+            assigned[other[down]] = assigned[one[up]] = True
     return generation
 
 
@@ -112,9 +112,9 @@ def _check_names(universe: Universe, options: GenerationOptions) -> Iterator[str
     for name, rows in sharing.items():
         if len(set(universe.job[rows].tolist())) < len(rows):
             yield f"Two of those called {name} have the same job."
-    found, wanted = sum(map(len, sharing.values())), round(options.collisions * len(names)) // 2 * 2
-    if found != wanted:
-        yield f"{found:,} people have a namesake, and {wanted:,} were asked for."
+    namesakes, expected = sum(map(len, sharing.values())), round(options.collisions * len(names)) // 2 * 2
+    if namesakes != expected:
+        yield f"{namesakes:,} people have a namesake, and {expected:,} were asked for."
 
 
 YOUNGEST_PARENT, OLDEST_PARENT, YOUNGEST_WEDDING = 16, 60, 16
@@ -205,7 +205,7 @@ def _check_parent_ages(universe: Universe) -> Iterator[str]:
 
 def _check_siblings(universe: Universe) -> Iterator[str]:
     who = universe.titles
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for parent in (universe.mother, universe.father):
         rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
         order = rows[np.lexsort((rows, universe.birth[rows], parent[rows]))]
@@ -213,8 +213,8 @@ def _check_siblings(universe: Universe) -> Iterator[str]:
         days = universe.birth[younger] - universe.birth[elder]
         wrong = (parent[elder] == parent[younger]) & (days > 0) & (days < MIN_DAYS_BETWEEN_SIBLINGS)
         for one, other, apart in zip(elder[wrong].tolist(), younger[wrong].tolist(), days[wrong].tolist(), strict=True):
-            if (one, other) not in told:
-                told.add((one, other))
+            if (one, other) not in reported:
+                reported.add((one, other))
                 yield f"{who[one]} and {who[other]} were born {apart} days apart; siblings are twins or {MIN_DAYS_BETWEEN_SIBLINGS}."
 
 
@@ -224,9 +224,9 @@ def _check_weddings(universe: Universe) -> Iterator[str]:
         yield f"{who[row]} had a wedding and has no partner."
     for row in _rows_where(spouse >= 0, lambda rows: (wedding[rows] != wedding[spouse[rows]]) & (rows < spouse[rows])):
         yield f"{who[row]} and {who[spouse[row]]} had their wedding on two days."
-    known = (wedding > NONE) & (universe.birth > NONE)
+    has_dates = (wedding > NONE) & (universe.birth > NONE)
     lived = _to_calendar_numbers(wedding) - _to_calendar_numbers(universe.birth)
-    for row in np.flatnonzero(known & (lived < YOUNGEST_WEDDING * _YEAR)).tolist():
+    for row in np.flatnonzero(has_dates & (lived < YOUNGEST_WEDDING * _YEAR)).tolist():
         yield f"{who[row]} was younger than {YOUNGEST_WEDDING} at the wedding."
     for row in np.flatnonzero((wedding > NONE) & (universe.death > NONE) & (wedding > universe.death)).tolist():
         yield f"{who[row]} was dead at the wedding."
@@ -284,11 +284,11 @@ _CHECKS: tuple[Callable[[Universe], Iterator[str]], ...] = (
 )
 
 
-def _rows_where(known: npt.NDArray[np.bool_], wrong: Callable[[_Rows], npt.NDArray[np.bool_]]) -> list[int]:
+def _rows_where(candidates: npt.NDArray[np.bool_], wrong: Callable[[_Rows], npt.NDArray[np.bool_]]) -> list[int]:
     """The rows of which something is known and wrong."""
-    rows = np.flatnonzero(known)
-    found: list[int] = rows[wrong(rows)].tolist()
-    return found
+    rows = np.flatnonzero(candidates)
+    violating: list[int] = rows[wrong(rows)].tolist()
+    return violating
 
 
 def _to_calendar_numbers(days: IdArray) -> _Rows:
@@ -297,5 +297,5 @@ def _to_calendar_numbers(days: IdArray) -> _Rows:
     month = day.astype("datetime64[M]")
     months = month.astype(np.int64)
     in_month = (day - month.astype("datetime64[D]")).astype(np.int64)
-    found: _Rows = months // 12 * _YEAR + months % 12 * _MONTH + in_month
-    return found
+    numbers: _Rows = months // 12 * _YEAR + months % 12 * _MONTH + in_month
+    return numbers

@@ -43,9 +43,9 @@ def grow_families(options: GenerationOptions, generator: np.random.Generator) ->
     """Trees of exactly `options.people` people together."""
     size = options.family_size
     trees = -(-options.people // size)
-    wanted = np.full(trees, size, np.int64)
-    wanted[-1] = options.people - (trees - 1) * size
-    growth = _TreeGrower(wanted, options, generator)
+    sizes = np.full(trees, size, np.int64)
+    sizes[-1] = options.people - (trees - 1) * size
+    growth = _TreeGrower(sizes, options, generator)
     growth.grow()
     first = np.arange(trees, dtype=np.int32)[:, None] * np.int32(size)
 
@@ -66,23 +66,23 @@ def grow_families(options: GenerationOptions, generator: np.random.Generator) ->
 class _TreeGrower:
     """All trees side by side: a row a tree, a slot a person; each step adds to every tree that lacks people."""
 
-    def __init__(self, wanted: _Trees, options: GenerationOptions, generator: np.random.Generator) -> None:
-        shape = (len(wanted), options.family_size)
-        self._generator, self._wanted = generator, wanted
+    def __init__(self, sizes: _Trees, options: GenerationOptions, generator: np.random.Generator) -> None:
+        shape = (len(sizes), options.family_size)
+        self._generator, self._target_sizes = generator, sizes
         self._generations, self._branching = options.generations, options.branching
         # The gender of partners and parents is changed to what it must be when they come.
         self.female = generator.random(shape) < 0.5
         self.father, self.mother, self.spouse, self.origin = (np.full(shape, NONE, np.int16) for _ in range(4))
         self.level, self._children = (np.zeros(shape, np.int16) for _ in range(2))
-        self._size = np.ones(len(wanted), np.int64)
-        self._lowest, self._highest = (np.zeros(len(wanted), np.int64) for _ in range(2))
+        self._size = np.ones(len(sizes), np.int64)
+        self._lowest, self._highest = (np.zeros(len(sizes), np.int64) for _ in range(2))
 
     def grow(self) -> None:
         """Grow every tree to its size."""
-        growing = np.flatnonzero(self._size < self._wanted)
+        growing = np.flatnonzero(self._size < self._target_sizes)
         while len(growing):
             self._grow_step(growing)
-            growing = growing[self._size[growing] < self._wanted[growing]]
+            growing = growing[self._size[growing] < self._target_sizes[growing]]
 
     def _grow_step(self, trees: _Trees) -> None:
         """Pick one person of each tree and add parents, a child or a partner."""
@@ -102,7 +102,7 @@ class _TreeGrower:
 
     def _choose_growth(self, trees: _Trees, member: _Trees, coin: _Coins) -> tuple[_Masks, _Masks, _Masks]:
         """Who gets a partner without a child, who gets parents, and who a child; nobody two of them."""
-        room = self._wanted[trees] - self._size[trees]
+        room = self._target_sizes[trees] - self._size[trees]
         single = self.spouse[trees, member] < 0
         weds = single & ((room == 1) | (coin < _PARTNER_ONLY_SHARE))
         up = ~weds & self._may_have_parents(trees, member, room)
@@ -118,8 +118,8 @@ class _TreeGrower:
         may: _Masks = there & (weds | up | down)
         may = np.where(np.any(may, axis=1)[:, None], may, there & (self.spouse[trees] < 0))
         counts = np.cumsum(may, axis=1)
-        found = np.argmax(counts > random_below(self._generator, counts[:, -1])[:, None], axis=1)
-        return np.where(counts[:, -1] > 0, found, NONE)
+        slot = np.argmax(counts > random_below(self._generator, counts[:, -1])[:, None], axis=1)
+        return np.where(counts[:, -1] > 0, slot, NONE)
 
     def _may_have_parents(self, trees: _Trees, member: _Trees, room: _Trees) -> _Masks:
         inside = (self.level[trees, member] > self._lowest[trees]) | self._may_deepen(trees)

@@ -63,8 +63,8 @@ def draw_friendships(people: int, mean: float, generator: np.random.Generator) -
     share = min(1.0, mean / people)
     pairs = people * (people - 1) // 2
     every = people <= _SMALL_POPULATION
-    found = np.flatnonzero(generator.random(pairs) < share) if every else _draw_pair_numbers(pairs, share, generator)
-    first, second = _decode_pairs(found, people)
+    numbers = np.flatnonzero(generator.random(pairs) < share) if every else _draw_pair_numbers(pairs, share, generator)
+    first, second = _decode_pairs(numbers, people)
     lower, upper = np.minimum(first, second), np.maximum(first, second)
     keys = np.sort(lower * people + upper)
     return Friendships(np.stack((keys // people, keys % people), axis=1).astype(np.int32))
@@ -88,9 +88,9 @@ def _draw_pair_numbers(pairs: int, share: float, generator: np.random.Generator)
     doublings = int(min(_MEAN / share, pairs)).bit_length()
     blocks = (pairs >> doublings) + 1
     sizes = np.searchsorted(_cumulative_probabilities(share, doublings), generator.random(blocks), side="right")
-    found = _redraw_duplicates(np.repeat(np.arange(blocks), sizes), 1 << doublings, generator)
+    numbers = _redraw_duplicates(np.repeat(np.arange(blocks), sizes), 1 << doublings, generator)
     # The last block goes beyond the pairs there are.
-    return found[found < pairs]
+    return numbers[numbers < pairs]
 
 
 def _cumulative_probabilities(share: float, doublings: int) -> npt.NDArray[np.float64]:
@@ -110,13 +110,13 @@ def _redraw_duplicates(
     blocks: npt.NDArray[np.int64], size: int, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
     """For each entry another number of its block; a number drawn before is drawn again."""
-    found = blocks * size + random_below(generator, size, len(blocks))
+    numbers = blocks * size + random_below(generator, size, len(blocks))
     while True:
-        order = np.argsort(found, kind="stable")
-        again = order[1:][found[order][1:] == found[order][:-1]]
+        order = np.argsort(numbers, kind="stable")
+        again = order[1:][numbers[order][1:] == numbers[order][:-1]]
         if not len(again):
-            return found
-        found[again] = blocks[again] * size + random_below(generator, size, len(again))
+            return numbers
+        numbers[again] = blocks[again] * size + random_below(generator, size, len(again))
 
 
 # Days are margins that hold whatever leap years fall between: an age of n years is at most n * 366 days and surely
@@ -228,9 +228,9 @@ def draw_weddings(people: FamilyTrees, birth: Days, generator: np.random.Generat
     day = latest - random_below(generator, np.minimum(latest - earliest, 8 * _YEAR) + 1)
     late = ~childless & (generator.random(len(wife)) < 0.1)
     day = np.where(late, eldest + random_below(generator, _MAX_WEDDING_DELAY, len(wife)), day)
-    found = np.full(len(birth), NONE, np.int64)
-    found[wife] = found[husband] = day
-    return found
+    wedding = np.full(len(birth), NONE, np.int64)
+    wedding[wife] = wedding[husband] = day
+    return wedding
 
 
 def _first_births(people: FamilyTrees, birth: Days) -> Days:

@@ -32,12 +32,12 @@ class Namesakes:
 def find_paternal_lines(people: FamilyTrees) -> IdArray:
     """Of each person the first known man of the line of fathers: oneself where no father is known."""
     rows = np.arange(len(people.father), dtype=np.int32)
-    found = np.where(people.father < 0, rows, people.father)
+    heads = np.where(people.father < 0, rows, people.father)
     while True:
-        further = found[found]
-        if np.array_equal(further, found):
-            return found
-        found = further
+        further = heads[heads]
+        if np.array_equal(further, heads):
+            return heads
+        heads = further
 
 
 def draw_namesakes(people: FamilyTrees, share: float, generator: np.random.Generator) -> Namesakes:
@@ -90,9 +90,9 @@ def _rank_within_groups(order: _Rows, keys: tuple[npt.NDArray[np.generic], ...])
     begins = np.ones(len(order), np.bool_)
     begins[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     places = np.arange(len(order))
-    found = np.empty(len(order), np.int64)
-    found[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
-    return found
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return ranks
 
 
 _LOCALES = (
@@ -132,44 +132,44 @@ def _load_locale_names(locale: str, kind: str) -> tuple[str, ...]:
     return tuple(getattr(provider, kind))
 
 
-def draw_full_names(people: FamilyTrees, sakes: Namesakes, seed: int, known: NamePools | None = None) -> list[str]:
+def draw_full_names(people: FamilyTrees, namesakes: Namesakes, seed: int, pools: NamePools | None = None) -> list[str]:
     """The full names, all different but for namesakes; WorldError when a surname has more people than given names."""
-    known = known or load_name_pools()
-    surname = random_below(create_generator(seed, RandomStream.SURNAMES), len(known.surnames), len(people.female))[
-        sakes.line
+    pools = pools or load_name_pools()
+    surname = random_below(create_generator(seed, RandomStream.SURNAMES), len(pools.surnames), len(people.female))[
+        namesakes.line
     ]
-    given = _draw_given_names(people.female, surname, sakes.first, known, seed)
-    women, men, surnames = known.women, known.men, known.surnames
+    given_names = _draw_given_names(people.female, surname, namesakes.first, pools, seed)
+    women, men, surnames = pools.women, pools.men, pools.surnames
     return [
         f"{women[first] if female else men[first]} {surnames[last]}"
-        for female, first, last in zip(people.female.tolist(), given.tolist(), surname.tolist(), strict=True)
+        for female, first, last in zip(people.female.tolist(), given_names.tolist(), surname.tolist(), strict=True)
     ]
 
 
 def _draw_given_names(
-    female: npt.NDArray[np.bool_], surname: npt.NDArray[np.int64], first: IdArray, known: NamePools, seed: int
+    female: npt.NDArray[np.bool_], surname: npt.NDArray[np.int64], first: IdArray, pools: NamePools, seed: int
 ) -> npt.NDArray[np.int64]:
     """The numbers of the given names: people of a surname and gender take them in an order of its own."""
     generator = create_generator(seed, RandomStream.GIVEN_NAMES)
-    sizes = np.where(np.arange(2) == 1, len(known.women), len(known.men))
+    sizes = np.where(np.arange(2) == 1, len(pools.women), len(pools.men))
     steps, starts = [], []
     for size in sizes.tolist():
         # Steps that have no divisor in common with the size come to every name before they come to one again.
         coprime = np.flatnonzero(np.gcd(np.arange(size), size) == 1)
-        steps.append(coprime[random_below(generator, len(coprime), len(known.surnames))])
-        starts.append(random_below(generator, size, len(known.surnames)))
+        steps.append(coprime[random_below(generator, len(coprime), len(pools.surnames))])
+        starts.append(random_below(generator, size, len(pools.surnames)))
     own = np.flatnonzero(first < 0)
     gender = female[own].astype(np.int64)
     key = surname[own] * 2 + gender
     order = np.argsort(key, kind="stable")
-    counts = np.bincount(key, minlength=2 * len(known.surnames))
+    counts = np.bincount(key, minlength=2 * len(pools.surnames))
     rank = np.empty(len(own), np.int64)
     rank[order] = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
     if np.any(rank >= sizes[gender]):
         raise WorldError("More people share a surname than there are given names; ask for fewer people.")
-    found = np.empty(len(female), np.int64)
+    numbers = np.empty(len(female), np.int64)
     of = surname[own]
-    found[own] = (np.array(starts)[gender, of] + rank * np.array(steps)[gender, of]) % sizes[gender]
+    numbers[own] = (np.array(starts)[gender, of] + rank * np.array(steps)[gender, of]) % sizes[gender]
     second = np.flatnonzero(first >= 0)
-    found[second] = found[first[second]]
-    return found
+    numbers[second] = numbers[first[second]]
+    return numbers

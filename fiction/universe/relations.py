@@ -101,23 +101,25 @@ def find_related(universe: Universe, relation: KinshipRelation, people: IdArray)
 
 def trace_frontiers(universe: Universe, relation: KinshipRelation, people: IdArray) -> list[IdArray]:
     """Whom each step of the relation reaches, and last who of them have its gender; each once, ascending."""
-    found = [people]
+    frontiers = [people]
     for step in relation.steps:
-        found.append(_STEP_FUNCTIONS[step](universe, found[-1]) if len(found[-1]) else found[-1])
+        frontiers.append(_STEP_FUNCTIONS[step](universe, frontiers[-1]) if len(frontiers[-1]) else frontiers[-1])
     if relation.women is not None:
-        reached = found[-1]
-        found.append(reached[universe.female[reached] == relation.women])
-    return found[1:]
+        related = frontiers[-1]
+        frontiers.append(related[universe.female[related] == relation.women])
+    return frontiers[1:]
 
 
 def find_sibling_pairs(universe: Universe, people: IdArray) -> tuple[Rows, Rows]:
     """Whose sibling and who, each pair once, ascending: the other children of every parent who is told."""
     pairs = []
     for parents in (universe.father[people], universe.mother[people]):
-        known = parents > NONE
+        has_parent = parents > NONE
         lists = universe.children
-        sizes = lists.starts[parents[known] + 1] - lists.starts[parents[known]]
-        pairs.append(np.repeat(people[known], sizes).astype(np.int64) * len(universe) + lists.get_many(parents[known]))
+        sizes = lists.starts[parents[has_parent] + 1] - lists.starts[parents[has_parent]]
+        pairs.append(
+            np.repeat(people[has_parent], sizes).astype(np.int64) * len(universe) + lists.get_many(parents[has_parent])
+        )
     whose, who = np.divmod(np.unique(np.concatenate(pairs)), max(len(universe), 1))
     others = whose != who
     return whose[others], who[others]
@@ -151,16 +153,16 @@ def _find_siblings(universe: Universe, people: IdArray) -> IdArray:
     # One by one for a few would be slower: all are found at once, as pairs of (whose, who).
     children, whose = [], []
     for parent in parents:
-        known = parent > NONE
-        children.append(lists.get_many(parent[known]))
-        whose.append(people[known].repeat(lists.starts[parent[known] + 1] - lists.starts[parent[known]]))
+        has_parent = parent > NONE
+        children.append(lists.get_many(parent[has_parent]))
+        whose.append(people[has_parent].repeat(lists.starts[parent[has_parent] + 1] - lists.starts[parent[has_parent]]))
     who = np.concatenate(children)
     return sort_unique(who[who != np.concatenate(whose)])
 
 
 def _find_spouses(universe: Universe, people: IdArray) -> IdArray:
-    found = universe.spouse[people]
-    return sort_unique(found[found > NONE])
+    spouses = universe.spouse[people]
+    return sort_unique(spouses[spouses > NONE])
 
 
 def _find_friends(universe: Universe, people: IdArray) -> IdArray:

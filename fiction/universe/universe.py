@@ -19,17 +19,17 @@ import numpy.typing as npt
 from worlds.folder import WorldError
 
 
-def count_by_sources(universe: Path, told: Path) -> dict[str, dict[str, int]]:
+def count_by_sources(universe: Path, fact_sources: Path) -> dict[str, dict[str, int]]:
     """For every kind of fact how many each set of sources tells, as "text + graph"; only the columns needed are read.
 
     A marriage counts once for each of the two, a friendship once.
     """
     try:
-        with np.load(universe) as facts, np.load(told) as masks:
-            found = {fact: _count_masks(masks[fact][facts[fact] > NONE]) for fact in FACTS}
-            return {**found, "friend": _count_masks(masks["friends"])}
+        with np.load(universe) as facts, np.load(fact_sources) as masks:
+            counts = {fact: _count_masks(masks[fact][facts[fact] > NONE]) for fact in FACTS}
+            return {**counts, "friend": _count_masks(masks["friends"])}
     except (OSError, ValueError, KeyError, IndexError) as broken:
-        raise WorldError(f"The split {told} cannot be read ({broken}); make the world again.") from broken
+        raise WorldError(f"The split {fact_sources} cannot be read ({broken}); make the world again.") from broken
 
 
 def _count_masks(masks: np.ndarray) -> dict[str, int]:
@@ -143,47 +143,47 @@ class Universe:
         return self._index_by_value(fact).get_one(value)
 
     def _index_by_value(self, fact: str) -> "CompressedLists":
-        known = self.__dict__.setdefault("_lists_by_value", {})
-        if fact not in known:
+        lists_by_fact = self.__dict__.setdefault("_lists_by_value", {})
+        if fact not in lists_by_fact:
             values = getattr(self, fact)
             rows = np.flatnonzero(values >= 0).astype(np.int32)
             size = int(values.max(initial=-1)) + 1
-            known[fact] = CompressedLists.from_pairs(size, values[rows], rows)
-        lists: CompressedLists = known[fact]
+            lists_by_fact[fact] = CompressedLists.from_pairs(size, values[rows], rows)
+        lists: CompressedLists = lists_by_fact[fact]
         return lists
 
-    def restrict_to_sources(self, told: "FactSources", sources: int) -> "Universe":
+    def restrict_to_sources(self, fact_sources: "FactSources", sources: int) -> "Universe":
         """The universe as these sources (bits) together tell it."""
         if sources == ALL_SOURCES:
             return self
         changed: dict[str, Any] = {}
         for fact in FACTS:
             values: IdArray = getattr(self, fact)
-            hidden = (values >= 0) & ((told.masks[fact] & sources) == 0)
+            hidden = (values >= 0) & ((fact_sources.masks[fact] & sources) == 0)
             changed[fact] = np.where(hidden, np.int32(WITHHELD), values)
-        kept = (told.friends & sources) != 0
-        return replace(self, **changed, friends=Friendships(self.friends.pairs[kept]))
+        visible = (fact_sources.friends & sources) != 0
+        return replace(self, **changed, friends=Friendships(self.friends.pairs[visible]))
 
     def save(self, file: Path) -> None:
         """Write the universe to one file; the same universe gives the same bytes of every array."""
         arrays: dict[str, Any] = {"friends": self.friends.pairs, "today": np.int32(self.today)}
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for attribute in fields(self):
+            value = getattr(self, attribute.name)
             if isinstance(value, np.ndarray):
-                arrays[each.name] = value
+                arrays[attribute.name] = value
         for name in ("names", "titles", "jobs", "hobbies"):
             arrays[name] = _pack_texts(getattr(self, name))
-        for each in fields(self.places):
-            value = getattr(self.places, each.name)
-            arrays[f"places.{each.name}"] = value if isinstance(value, np.ndarray) else _pack_texts(value)
+        for attribute in fields(self.places):
+            value = getattr(self.places, attribute.name)
+            arrays[f"places.{attribute.name}"] = value if isinstance(value, np.ndarray) else _pack_texts(value)
         np.savez(file, **arrays)
 
     @classmethod
     def load(cls, file: Path) -> "Universe":
         """The universe of a file; WorldError when there is none or it is damaged."""
         try:
-            with file.open("rb") as opened, np.load(opened) as found:
-                universe = cls._from_arrays({name: found[name] for name in found.files})
+            with file.open("rb") as stream, np.load(stream) as arrays:
+                universe = cls._from_arrays({name: arrays[name] for name in arrays.files})
             _check_ranges(universe)
         except _READ_ERRORS as broken:
             raise WorldError(f"The universe {file} cannot be read ({broken}); make the world again.") from broken
@@ -215,9 +215,9 @@ class FactSources:
     def load(cls, file: Path) -> "FactSources":
         """The masks of a file; WorldError when there is none or it is damaged."""
         try:
-            with file.open("rb") as opened, np.load(opened) as found:
-                masks = {name: found[name] for name in FACTS}
-                return cls(masks, found["friends"])
+            with file.open("rb") as stream, np.load(stream) as arrays:
+                masks = {name: arrays[name] for name in FACTS}
+                return cls(masks, arrays["friends"])
         except _READ_ERRORS as broken:
             raise WorldError(f"The split {file} cannot be read ({broken}); make the world again.") from broken
 
@@ -242,7 +242,7 @@ class CompressedLists:
     def from_columns(cls, n: int, *columns: IdArray) -> "CompressedLists":
         """For every value below n the rows that have it in one of the columns, each row once a column."""
         rows = [np.flatnonzero(column >= 0).astype(np.int32) for column in columns]
-        keys = np.concatenate([column[found] for column, found in zip(columns, rows, strict=True)])
+        keys = np.concatenate([column[column_rows] for column, column_rows in zip(columns, rows, strict=True)])
         return cls.from_pairs(n, keys, np.concatenate(rows))
 
     def get_one(self, key: int) -> IdArray:
@@ -259,8 +259,8 @@ class CompressedLists:
         sizes = self.starts[keys + 1] - starts
         ends = sizes.cumsum()
         total = int(ends[-1]) if len(ends) else 0
-        found: IdArray = self.values[(starts - ends + sizes).repeat(sizes) + np.arange(total)]
-        return found
+        values: IdArray = self.values[(starts - ends + sizes).repeat(sizes) + np.arange(total)]
+        return values
 
     def list_sizes(self) -> npt.NDArray[np.int64]:
         """How long each list is."""

@@ -21,7 +21,7 @@ def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Verific
         what = format_question_name(row)
         try:
             derived = format_answers(ExpressionEvaluator(universe).evaluate(parse_row_expression(row)), universe)
-            stated = [(each["text"], each.get("entity")) for each in row["answers"]]
+            stated = [(answer["text"], answer.get("entity")) for answer in row["answers"]]
             check.compare(what, sorted(map(_format_answer, stated)), sorted(map(_format_answer, derived)))
         except ROW_ERRORS as broken:
             check.add_unreadable(what, broken)

@@ -52,10 +52,10 @@ class VerificationCheck:
         """Count every member of both in; those that only one of them has differ."""
         left, right = Counter(map(str, stated)), Counter(map(str, derived))
         self.checked += (left | right).total()
-        for each in sorted((left - right).elements()):
-            self.add_difference(what, each, "")
-        for each in sorted((right - left).elements()):
-            self.add_difference(what, "", each)
+        for item in sorted((left - right).elements()):
+            self.add_difference(what, item, "")
+        for item in sorted((right - left).elements()):
+            self.add_difference(what, "", item)
 
     def add_unreadable(self, what: str, fault: Exception) -> None:
         """Count something in that cannot be read at all."""
@@ -70,5 +70,5 @@ class VerificationCheck:
 
 
 def _format_value(value: object) -> str:
-    text = ", ".join(str(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
+    text = ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"

@@ -44,13 +44,13 @@ from worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, 
 
 
 def check_gold(
-    rows: list[dict[str, Any]], universe: Universe, told: FactSources, options: GenerationOptions
+    rows: list[dict[str, Any]], universe: Universe, fact_sources: FactSources, options: GenerationOptions
 ) -> VerificationCheck:
     """The template, wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
     check = VerificationCheck("parts of gold")
     names = NameFormatter(universe, plain=options.plain)
-    gold = GoldBuilder(universe, told, names)
-    known = {(template.kind, template.text) for template in build_templates(options)}
+    gold = GoldBuilder(universe, fact_sources, names)
+    templates = {(template.kind, template.text) for template in build_templates(options)}
     for number, row in enumerate(rows, 1):
         what = format_question_name(row)
         try:
@@ -61,33 +61,33 @@ def check_gold(
         except ROW_ERRORS as broken:
             check.add_unreadable(what, broken)
             continue
-        if kind not in known:
+        if kind not in templates:
             check.add_difference(f"template of {what}", ": ".join(map(str, kind)), "one of the templates")
         for name, value in derived.items():
             check.compare(f"{name} of {what}", row.get(name), value)
     return check
 
 
-def check_graph(folder: Path, told: Universe) -> VerificationCheck:
+def check_graph(folder: Path, universe: Universe) -> VerificationCheck:
     """Every triple of the graph in a world's folder."""
     check = VerificationCheck("triples")
     store = ox.Store.read_only(str(folder / GRAPH_FOLDER))
     count = 0
-    for block in generate_triples(told):
+    for block in generate_triples(universe):
         for triple in ox.parse(block, format=ox.RdfFormat.N_TRIPLES):
             count += 1
             if triple not in store:
                 check.add_difference("graph", "", _format_quad(triple))
     check.checked = max(count, len(store))
     if len(store) + check.different > count:
-        _find_unexpected(check, store, told)
+        _find_unexpected(check, store, universe)
     return check
 
 
-def _find_unexpected(check: VerificationCheck, store: ox.Store, told: Universe) -> None:
-    known = {line for block in generate_triples(told) for line in block.decode().splitlines()}
+def _find_unexpected(check: VerificationCheck, store: ox.Store, universe: Universe) -> None:
+    expected = {line for block in generate_triples(universe) for line in block.decode().splitlines()}
     for quad in store:
-        if f"{_format_quad(quad)} ." not in known:
+        if f"{_format_quad(quad)} ." not in expected:
             check.add_difference("graph", _format_quad(quad), "")
 
 
@@ -98,7 +98,7 @@ def _format_quad(quad: ox.Quad) -> str:
 _QUERY_LIMITS = QueryLimits(timeout_seconds=20.0, max_rows=1_000_000, reply_bytes=64 << 20)
 
 
-def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) -> VerificationCheck:
+def check_queries(folder: Path, rows: Iterable[dict[str, Any]], universe: Universe) -> VerificationCheck:
     """Every query gives the gold answers where the graph alone tells enough for them; else, for a chain, the answers
     that follow from what the graph tells.
     """
@@ -107,7 +107,7 @@ def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) 
         for row in rows:
             what = f"query of {format_question_name(row)}"
             try:
-                derived = _expected_answers(row, told)
+                derived = _expected_answers(row, universe)
                 if row.get("sparql") and derived is not None:
                     _compare_answers(check, what, graph.query(row["sparql"]), derived)
             except SourceTimeout:
@@ -117,14 +117,16 @@ def check_queries(folder: Path, rows: Iterable[dict[str, Any]], told: Universe) 
     return check
 
 
-def _expected_answers(row: dict[str, Any], told: Universe) -> list[str] | None:
+def _expected_answers(row: dict[str, Any], universe: Universe) -> list[str] | None:
     if ["graph"] in row["needs"]:
         return [answer.get("entity") or answer["text"] for answer in row["answers"]]
     expression = parse_row_expression(row)
     if not is_chain(expression):
         # Who may still live, or had no wedding, cannot be told from who died and is not told of.
         return None
-    return [entity or text for text, entity in format_answers(ExpressionEvaluator(told).evaluate(expression), told)]
+    return [
+        entity or text for text, entity in format_answers(ExpressionEvaluator(universe).evaluate(expression), universe)
+    ]
 
 
 def _compare_answers(check: VerificationCheck, what: str, table: Table, derived: list[str]) -> None:
@@ -150,7 +152,7 @@ def _format_cell(cell: Cell) -> str:
 
 def read_options(about: dict[str, Any]) -> GenerationOptions:
     """The options with which a world was generated; WorldError when its world.toml does not tell them."""
-    names = [each.name for each in fields(GenerationOptions)]
+    names = [option.name for option in fields(GenerationOptions)]
     missing = [name for name in names if name not in about]
     if missing:
         raise WorldError(f"Its world.toml does not tell {missing[0]}; generate the world again with --replace.")
@@ -165,12 +167,12 @@ def check_constraints(universe: Universe, options: GenerationOptions) -> Verific
     return check
 
 
-def check_split(universe: Universe, told: FactSources, options: GenerationOptions) -> VerificationCheck:
+def check_split(universe: Universe, fact_sources: FactSources, options: GenerationOptions) -> VerificationCheck:
     """Which sources tell each fact and friendship."""
     check = VerificationCheck("masks of facts")
-    anew = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
-    kinds = [(fact, told.masks[fact], anew.masks[fact]) for fact in FACTS]
-    for kind, stated, derived in [*kinds, ("friend", told.friends, anew.friends)]:
+    derived_sources = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
+    kinds = [(fact, fact_sources.masks[fact], derived_sources.masks[fact]) for fact in FACTS]
+    for kind, stated, derived in [*kinds, ("friend", fact_sources.friends, derived_sources.friends)]:
         if stated.shape != derived.shape:
             raise WorldError(f"The split of {kind} is another universe's; generate the world again with --replace.")
         check.checked += len(stated)
@@ -180,14 +182,14 @@ def check_split(universe: Universe, told: FactSources, options: GenerationOption
 
 
 def check_articles(
-    folder: Path, universe: Universe, told: FactSources, options: GenerationOptions
+    folder: Path, universe: Universe, fact_sources: FactSources, options: GenerationOptions
 ) -> VerificationCheck:
     """Every sentence of every article."""
     check = VerificationCheck("sentences of articles")
     text = EmbeddedText(folder / TEXT_FOLDER)
-    known = universe.restrict_to_sources(told, BY_TEXT)
+    text_universe = universe.restrict_to_sources(fact_sources, BY_TEXT)
     count = 0
-    for article in generate_articles(known, ItemCatalog(known), options):
+    for article in generate_articles(text_universe, ItemCatalog(text_universe), options):
         count += 1
         _compare_article(check, text, article)
     check.require_equal("number of articles", len(text), count)
@@ -195,24 +197,26 @@ def check_articles(
 
 
 def _compare_article(check: VerificationCheck, text: EmbeddedText, article: Article) -> None:
-    found = _load_article(text, article)
-    check.compare_each(article.title, found.sentences, article.sentences)
+    stored = _load_article(text, article)
+    check.compare_each(article.title, stored.sentences, article.sentences)
     # The same sentences under other headings, in another order or about somebody else are another article.
-    if sorted(found.sentences) == sorted(article.sentences) and found != article:
-        check.add_difference(article.title, str(found), str(article))
+    if sorted(stored.sentences) == sorted(article.sentences) and stored != article:
+        check.add_difference(article.title, str(stored), str(article))
 
 
-def _load_article(text: EmbeddedText, wanted: Article) -> Article:
+def _load_article(text: EmbeddedText, expected: Article) -> Article:
     try:
-        return text.article(wanted.title)
+        return text.article(expected.title)
     except NotFound:
-        return Article(wanted.title, ())
+        return Article(expected.title, ())
 
 
-def check_pages(folder: Path, universe: Universe, told: FactSources, options: GenerationOptions) -> VerificationCheck:
+def check_pages(
+    folder: Path, universe: Universe, fact_sources: FactSources, options: GenerationOptions
+) -> VerificationCheck:
     """Every sentence of every web page, and every mark of what is wrong there."""
     check = VerificationCheck("sentences of web pages")
-    made = generate_pages(universe, told, options)
+    made = generate_pages(universe, fact_sources, options)
     if (first := next(made, None)) is None and not (folder / WEB_FOLDER).is_dir():
         return check
     web = EmbeddedWeb(folder / WEB_FOLDER)

@@ -69,22 +69,22 @@ def check_relations(stated: StatedFacts, values: ValueCodec) -> VerificationChec
     check = VerificationCheck("relation cells")
     if not stated.relations:
         return check
-    known = {**RELATIONS, _MARRIED_RELATION.name: _MARRIED_RELATION}
-    check.require_equal("relations", sorted(stated.relations), sorted(known))
+    relations = {**RELATIONS, _MARRIED_RELATION.name: _MARRIED_RELATION}
+    check.require_equal("relations", sorted(stated.relations), sorted(relations))
     for name, cells in stated.relations.items():
-        if name in known:
-            _check_relation_cells(check, known[name], cells, values)
+        if name in relations:
+            _check_relation_cells(check, relations[name], cells, values)
     return check
 
 
-def _check_relation_cells(check: VerificationCheck, found: KinshipRelation, cells: Any, values: ValueCodec) -> None:
+def _check_relation_cells(check: VerificationCheck, relation: KinshipRelation, cells: Any, values: ValueCodec) -> None:
     titles = values.universe.titles
     for row, title in enumerate(titles):
-        people = find_related(values.universe, found, np.array([row], np.int32))
+        people = find_related(values.universe, relation, np.array([row], np.int32))
         derived = values.format_values("person", people.tolist())
-        check.compare(f"{found.singular} of {title}", sorted(cells.get(title, [])), derived)
+        check.compare(f"{relation.singular} of {title}", sorted(cells.get(title, [])), derived)
     for title in sorted(set(cells) - set(titles)):
-        check.require_equal(f"{found.singular} of {title}", sorted(cells[title]), [])
+        check.require_equal(f"{relation.singular} of {title}", sorted(cells[title]), [])
 
 
 def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
@@ -108,11 +108,11 @@ def check_sentences(folder: Path, values: ValueCodec) -> VerificationCheck:
         except NotFound:
             check.add_difference(title, "", "an article")
             continue
-        said = []
+        facts = []
         for sentence in article.sentences:
             try:
-                said += parse_sentence(title, sentence)
+                facts += parse_sentence(title, sentence)
             except ValueError as wrong:
                 check.add_unreadable(title, wrong)
-        check.compare_each(title, said, derive_facts(values, row))
+        check.compare_each(title, facts, derive_facts(values, row))
     return check

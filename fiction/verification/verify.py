@@ -50,8 +50,13 @@ class VerificationReport:
     @property
     def first_differences(self) -> list[VerificationDifference]:
         """The first differences, at least one of every check that has any."""
-        found = [check.first for check in self.checks]
-        in_turn = [each[place] for place in range(MAX_DIFFERENCES) for each in found if place < len(each)]
+        first_by_check = [check.first for check in self.checks]
+        in_turn = [
+            differences[place]
+            for place in range(MAX_DIFFERENCES)
+            for differences in first_by_check
+            if place < len(differences)
+        ]
         return in_turn[:MAX_DIFFERENCES]
 
     def to_row(self) -> dict[str, Any]:
@@ -101,12 +106,12 @@ def _check_generated_world(
     folder: Path, rows: list[dict[str, Any]], universe: Universe, options: GenerationOptions
 ) -> Iterator[VerificationCheck]:
     yield check_constraints(universe, options)
-    told = FactSources.load(folder / FACT_SOURCES_FILE)
-    yield check_split(universe, told, options)
-    yield check_gold(rows, universe, told, options)
-    yield check_articles(folder, universe, told, options)
-    yield check_pages(folder, universe, told, options)
-    by_graph = universe.restrict_to_sources(told, GRAPH)
+    fact_sources = FactSources.load(folder / FACT_SOURCES_FILE)
+    yield check_split(universe, fact_sources, options)
+    yield check_gold(rows, universe, fact_sources, options)
+    yield check_articles(folder, universe, fact_sources, options)
+    yield check_pages(folder, universe, fact_sources, options)
+    by_graph = universe.restrict_to_sources(fact_sources, GRAPH)
     yield check_graph(folder, by_graph)
     yield check_queries(folder, rows, by_graph)
 
