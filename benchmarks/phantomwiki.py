@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.phantomwiki.instance import import_instance
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Expression
 from fiction.questions.question_file import read_question_rows
 from fiction.universe.universe import Universe
-from fiction.verification.answers import parse_row_expression
-from fiction.verification.check import VerificationCheck
+from fiction.verification.check import VerificationCheck, parse_row_expression
 from fiction.verification.verify import verify_world
 
 _CHECK_NAMES = ("answers", "answers of queries", "relation cells")

@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any
 
 from benchmarks.server import SHOWHOW_COMMAND, server_environment
-from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import decode_expression
 from fiction.questions.question_file import read_question_rows

@@ -10,7 +10,7 @@ import typer
 from app.cli.output import CommandError, emit, print_progress
 from app.services import services
 from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
-from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
 from fiction.universe.universe import Universe
 from worlds.folder import world_folder

@@ -13,8 +13,8 @@ import numpy as np
 from db.models import Step, utc_now
 from fiction.questions import wording
 from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.names import ThingCatalog
 from fiction.questions.reasoning import DIRECT_REASONING, FILTER, RELATE, ReasoningNode
-from fiction.questions.things import ThingCatalog
 from fiction.questions.wording import FACT_LABELS
 from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import Universe

@@ -10,8 +10,8 @@ from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError, ValuePai
 from evaluation.gold_traces.graph_steps import GraphLookup
 from evaluation.gold_traces.text_steps import TextLookup
 from evaluation.gold_traces.web_steps import WebLookup
+from fiction.questions.names import ThingCatalog
 from fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningNode
-from fiction.questions.things import ThingCatalog
 from fiction.universe.universe import GRAPH, TEXT, WEB, Universe
 
 SourceLookup = GraphLookup | TextLookup | WebLookup

@@ -9,8 +9,8 @@ from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError, ValuePai
 from fiction.generator.items import FEMALE, MALE, PROPERTY_IDS
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.facts import GENDERED_RELATIONS
+from fiction.questions.names import ThingCatalog
 from fiction.questions.reasoning import ReasoningNode
-from fiction.questions.things import ThingCatalog
 
 MAX_HEADS = 30
 """Ids that a query lists."""

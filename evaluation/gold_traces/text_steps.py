@@ -18,9 +18,8 @@ from evaluation.gold_traces.attempt import (
 from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.generator.phrasings import ProseStyle, load_web_phrasings
 from fiction.questions.evaluate import FACT_VALUE_KINDS
-from fiction.questions.names import format_english_date
+from fiction.questions.names import ThingCatalog, format_english_date
 from fiction.questions.reasoning import ReasoningNode
-from fiction.questions.things import ThingCatalog
 from fiction.universe.universe import Universe
 
 SENTENCE_KINDS = {

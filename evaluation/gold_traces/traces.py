@@ -15,15 +15,14 @@ from evaluation.gold_traces.follower import GoldFollower, GoldSource, SourceLook
 from evaluation.gold_traces.graph_steps import GraphLookup
 from evaluation.gold_traces.text_steps import TextLookup
 from evaluation.gold_traces.web_steps import WebLookup
-from fiction.generator.article_store import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.generator.build import PAGES_FILE
 from fiction.generator.items import ItemCatalog
 from fiction.generator.pages import load_marks_by_address
 from fiction.generator.phrasings import load_prose_style
+from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.expressions import Both, Count, Expression, Having, Only, People, decode_expression, is_chain
-from fiction.questions.names import NameFormatter
+from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import ReasoningBuilder, ReasoningNode
-from fiction.questions.things import ThingCatalog
 from fiction.universe.universe import GRAPH, SOURCES, TEXT, WEB, FactSources, Universe
 from tools.tool import ToolContext
 from worlds.folder import WorldError

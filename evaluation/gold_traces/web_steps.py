@@ -8,8 +8,8 @@ from evaluation.gold_traces.attempt import PLACE_RELATIONS, GoldAttempt, ValuePa
 from evaluation.gold_traces.text_steps import WebPageFactReader
 from fiction.generator.sites import NAMESAKE, OUT_OF_DATE
 from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.names import ThingCatalog
 from fiction.questions.reasoning import ReasoningNode
-from fiction.questions.things import ThingCatalog
 from fiction.universe.universe import Universe
 
 _SEARCH_WORDS = {

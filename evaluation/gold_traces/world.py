@@ -8,7 +8,7 @@ from db.models import Project
 from db.trace_record import TraceRecord
 from evaluation.datasets.plain import parse_question
 from evaluation.gold_traces.traces import GoldWorld, make_gold_trace
-from fiction.generator.article_store import FACT_SOURCES_FILE
+from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import QUESTIONS_FILE
 from runs.services import Services
 from worlds.folder import WorldError, world_folder

@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fiction.generator.article_store import (
+from fiction.generator.items import CLASSES, ITEM_KINDS, ItemCatalog
+from fiction.generator.pages import generate_pages
+from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
+from fiction.generator.prose import generate_place_articles
+from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.statements import BLOCK_SIZE, generate_people_triples, generate_thing_triples
+from fiction.generator.world_files import (
     FACT_SOURCES_FILE,
     PEOPLE_PER_BLOCK,
     UNIVERSE_FILE,
@@ -29,12 +35,6 @@ from fiction.generator.article_store import (
     write_graph_store,
     write_name_index,
 )
-from fiction.generator.items import CLASSES, ITEM_KINDS, ItemCatalog
-from fiction.generator.pages import generate_pages
-from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
-from fiction.generator.prose import generate_place_articles
-from fiction.generator.split import assign_sources, parse_split
-from fiction.generator.statements import BLOCK_SIZE, generate_people_triples, generate_thing_triples
 from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.questions.sampler import sample_questions
 from fiction.questions.templates import build_templates

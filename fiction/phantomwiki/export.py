@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.phantomwiki.articles import derive_facts, format_article
 from fiction.phantomwiki.chains import GRAMMAR_DEPTH, RelationChain, to_chain
 from fiction.phantomwiki.prolog import format_fact, quote_string

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.article_store import UNIVERSE_FILE
 from fiction.generator.items import ItemCatalog
 from fiction.generator.statements import generate_triples
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.phantomwiki.articles import (
     STATED_FACTS_FILE,
     PublishedArticle,

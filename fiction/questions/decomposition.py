@@ -52,8 +52,8 @@ from fiction.questions.expressions import (
     is_chain,
 )
 from fiction.questions.facts import FactTriple
+from fiction.questions.names import MAX_ANSWERS_SHOWN, ThingCatalog
 from fiction.questions.reasoning import DIRECT_REASONING, SEARCH, ReasoningBuilder, ReasoningNode, split_relation
-from fiction.questions.things import MAX_ANSWERS_SHOWN, ThingCatalog
 from fiction.questions.wording import FACT_LABELS
 from fiction.universe.relations import get_relation
 

@@ -23,10 +23,9 @@ from fiction.questions.expressions import (
     child_expressions,
     encode_expression,
 )
-from fiction.questions.names import NameFormatter
+from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.sparql import build_sparql
-from fiction.questions.things import ThingCatalog
 from fiction.universe.universe import SOURCES, FactSources, Universe
 
 _MONOTONIC_OPERATIONS = (Named, Having, Related, Only, Both, Fact, Place)

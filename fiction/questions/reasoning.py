@@ -28,7 +28,7 @@ from fiction.questions.expressions import (
     Same,
 )
 from fiction.questions.facts import FactTriple, iter_fact_triples, iter_place_triples, iter_relation_triples
-from fiction.questions.things import ThingCatalog
+from fiction.questions.names import ThingCatalog
 from fiction.questions.wording import FACT_LABELS, noun_phrase
 from fiction.universe.relations import (
     BASIC_RELATIONS,

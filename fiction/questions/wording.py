@@ -29,8 +29,7 @@ from fiction.questions.expressions import (
     Same,
 )
 from fiction.questions.facts import FactTriple
-from fiction.questions.names import NameFormatter
-from fiction.questions.things import ThingCatalog
+from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.universe.relations import get_relation
 
 FACT_QUESTIONS = {

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fiction.universe.chance import RandomStream, create_generator, random_below
 from fiction.universe.families import grow_families
 from fiction.universe.life_events import assign_homes, draw_births, draw_deaths, draw_friendships, draw_weddings
 from fiction.universe.names import draw_full_names, draw_namesakes
 from fiction.universe.options import GenerationOptions
+from fiction.universe.random_streams import RandomStream, create_generator, random_below
 from fiction.universe.universe import IdArray, Places, Universe
 
 _STEMS = (

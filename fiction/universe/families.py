@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.chance import random_below
 from fiction.universe.options import GenerationOptions
+from fiction.universe.random_streams import random_below
 from fiction.universe.universe import NONE, IdArray
 
 _PARTNER_ONLY_SHARE = 0.06

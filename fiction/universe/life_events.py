@@ -7,8 +7,8 @@ Friendships: every pair of people is one with the same chance, whoever they are.
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.chance import random_below
 from fiction.universe.families import FamilyTrees
+from fiction.universe.random_streams import random_below
 from fiction.universe.universe import NONE, CompressedLists, Friendships, IdArray, Places
 
 _STAY_SHARE = 0.75

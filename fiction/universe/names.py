@@ -11,8 +11,8 @@ from importlib import import_module
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.chance import RandomStream, create_generator, random_below
 from fiction.universe.families import FamilyTrees
+from fiction.universe.random_streams import RandomStream, create_generator, random_below
 from fiction.universe.universe import NONE, IdArray
 from worlds.folder import WorldError
 

@@ -32,8 +32,13 @@ from fiction.universe.constraints import find_violations
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FACTS, FactSources, Universe
 from fiction.universe.universe import TEXT as BY_TEXT
-from fiction.verification.answers import ROW_ERRORS, format_answers, format_question_name, parse_row_expression
-from fiction.verification.check import VerificationCheck
+from fiction.verification.check import (
+    ROW_ERRORS,
+    VerificationCheck,
+    format_answers,
+    format_question_name,
+    parse_row_expression,
+)
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
 from worlds.embedded.web import EmbeddedWeb

@@ -12,8 +12,7 @@ from fiction.phantomwiki.published import parse_query
 from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.difficulty import compute_difficulty, count_hops
 from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
-from fiction.verification.answers import ROW_ERRORS, format_question_name, parse_row_expression
-from fiction.verification.check import VerificationCheck
+from fiction.verification.check import ROW_ERRORS, VerificationCheck, format_question_name, parse_row_expression
 from worlds.embedded.text import EmbeddedText
 from worlds.folder import TEXT_FOLDER
 from worlds.source import NotFound

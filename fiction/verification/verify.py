@@ -5,15 +5,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fiction.generator.article_store import FACT_SOURCES_FILE, UNIVERSE_FILE
+from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.phantomwiki.articles import STATED_FACTS_FILE, StatedFacts
 from fiction.phantomwiki.instance import INSTANCE_FORMAT
 from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.question_file import read_question_rows
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.answers import check_answers
-from fiction.verification.check import MAX_DIFFERENCES, VerificationCheck, VerificationDifference
+from fiction.verification.check import MAX_DIFFERENCES, VerificationCheck, VerificationDifference, check_answers
 from fiction.verification.generated import (
     check_articles,
     check_constraints,

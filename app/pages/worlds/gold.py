@@ -21,7 +21,7 @@ from app.widgets.url_state import go_to_entity, go_to_view
 from db.models import User
 from db.trace_record import TraceRecord
 from evaluation.gold_traces.world import make_world_gold_trace
-from fiction.generator.article_store import FACT_SOURCES_FILE
+from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import format_needs
 
 GOLD_TRACE_KEY = "gold_trace"

@@ -18,7 +18,7 @@ from app.widgets.chart import BAR_STEP, show_bar_chart
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import go_to_view
-from fiction.generator.article_store import FACT_SOURCES_FILE, UNIVERSE_FILE
+from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QuestionSummary
 from fiction.universe.universe import count_by_sources
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE

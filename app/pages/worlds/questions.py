@@ -35,7 +35,7 @@ def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -
     except StoreError as refused:
         st.error(escape_markdown(str(refused)))
     else:
-        st.switch_page("annotate.py", query_params=place)
+        st.switch_page("annotate/page.py", query_params=place)
 
 
 def _create_project(session: Any, world: str) -> Project:

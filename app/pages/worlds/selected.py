@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from app.services import services
-from fiction.generator.article_store import UNIVERSE_FILE
 from fiction.generator.build import PAGES_FILE
 from fiction.generator.pages import load_marks_by_address
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from fiction.universe.universe import Universe
 from worlds.live.description import LIVE_KIND

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from fiction.generator.items import ItemCatalog
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.names import NameFormatter
-from fiction.questions.things import ThingCatalog
+from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS

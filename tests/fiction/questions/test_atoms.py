@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from fiction.questions.decomposition import build_atomic_tree, to_published_tree
 from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.names import MAX_ANSWERS_SHOWN
 from fiction.questions.reasoning import ReasoningBuilder
-from fiction.questions.things import MAX_ANSWERS_SHOWN
 from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, written
 

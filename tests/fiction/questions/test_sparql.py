@@ -9,11 +9,10 @@ from fiction.generator.split import assign_sources, parse_split
 from fiction.generator.statements import generate_people_triples, generate_thing_triples
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.names import NameFormatter
+from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.sampler import sample_questions
 from fiction.questions.sparql import MAX_SET_SIZE, build_sparql
 from fiction.questions.templates import QUESTION_KINDS
-from fiction.questions.things import ThingCatalog
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, Universe

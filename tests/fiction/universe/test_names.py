@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from fiction.universe.build import make_universe
-from fiction.universe.chance import RandomStream, create_generator
 from fiction.universe.families import FamilyTrees, grow_families
 from fiction.universe.names import (
     NamePools,
@@ -16,6 +15,7 @@ from fiction.universe.names import (
     load_name_pools,
 )
 from fiction.universe.options import GenerationOptions
+from fiction.universe.random_streams import RandomStream, create_generator
 from worlds.folder import WorldError
 
 OPTIONS = GenerationOptions(people=2_000, seed=1)

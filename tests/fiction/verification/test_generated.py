@@ -11,13 +11,12 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from fiction.generator.article_store import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.generator.build import PAGES_FILE, generate_world
+from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.answers import check_answers
-from fiction.verification.check import VerificationCheck
+from fiction.verification.check import VerificationCheck, check_answers
 from fiction.verification.generated import (
     check_articles,
     check_constraints,

@@ -11,7 +11,7 @@ from typing import Any
 import pyoxigraph as ox
 import pytest
 
-from fiction.generator.article_store import UNIVERSE_FILE
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.phantomwiki.articles import STATED_FACTS_FILE
 from fiction.phantomwiki.instance import import_instance
 from fiction.phantomwiki.records import ValueCodec

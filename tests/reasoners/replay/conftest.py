@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fewshot_library.encoder import SentenceEncoder
-from fiction.generator.article_store import UNIVERSE_FILE
 from fiction.generator.build import generate_world
+from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import Universe

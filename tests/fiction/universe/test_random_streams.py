@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.universe.chance import RandomStream, create_generator, random_below
+from fiction.universe.random_streams import RandomStream, create_generator, random_below
 
 
 def test_every_stream_of_every_seed_is_another_and_stays_the_same():
