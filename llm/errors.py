@@ -13,12 +13,16 @@ ChatError
   ChatEmptyReply           the reply has neither text nor tool calls
 """
 
+from typing import ClassVar
+
 from llm.usage import Usage
+from worlds.source import ErrorKind
 
 
 class ChatError(Exception):
     """The language model gave no reply; `usage` is what the call took all the same."""
 
+    kind: ClassVar[ErrorKind] = ErrorKind.MODEL
     retryable = False
     """Whether the same request may succeed a little later."""
     usage_unknown = False

@@ -5,7 +5,7 @@ import re
 from pydantic import BeforeValidator
 
 from tools.errors import ToolError
-from worlds.source import GraphSource, TextSource, WebSource, World
+from worlds.source import ErrorKind, GraphSource, TextSource, WebSource, World
 from worlds.terms import shorten_iri
 
 _ENTITY_PREFIX = re.compile(r"(?:wd|wdt|p|ps|entity):(?=[QPL][1-9])")
@@ -32,7 +32,8 @@ def require_text(world: World, tool: str) -> TextSource:
     """The world's text; ToolError when it has none."""
     if world.text is None:
         raise ToolError(
-            f"{tool} needs articles, and the world {world.name} has none; ask its graph with runQuery instead."
+            f"{tool} needs articles, and the world {world.name} has none; ask its graph with runQuery instead.",
+            ErrorKind.UNAVAILABLE,
         )
     return world.text
 
@@ -40,12 +41,18 @@ def require_text(world: World, tool: str) -> TextSource:
 def require_graph(world: World, tool: str) -> GraphSource:
     """The world's graph; ToolError when it has none."""
     if world.graph is None:
-        raise ToolError(f"{tool} needs a graph, and the world {world.name} has none; use wikisearch and read instead.")
+        raise ToolError(
+            f"{tool} needs a graph, and the world {world.name} has none; use wikisearch and read instead.",
+            ErrorKind.UNAVAILABLE,
+        )
     return world.graph
 
 
 def require_web(world: World, tool: str) -> WebSource:
     """The world's web pages; ToolError when it has none."""
     if world.web is None:
-        raise ToolError(f"{tool} needs web pages, and the world {world.name} has none; use the other tools instead.")
+        raise ToolError(
+            f"{tool} needs web pages, and the world {world.name} has none; use the other tools instead.",
+            ErrorKind.UNAVAILABLE,
+        )
     return world.web

@@ -1,5 +1,11 @@
-"""The failure that a tool reports in one sentence; below all else here, so that whatever tools use can raise it."""
+"""The error that a tool call ends with; at the bottom of this room, so that every module of it can raise it."""
+
+from worlds.source import ErrorKind
 
 
 class ToolError(Exception):
-    """A tool cannot do what it was asked; the message says why and what to do next."""
+    """A tool call failed; the message is one sentence with the reason and what to do next."""
+
+    def __init__(self, message: str, kind: ErrorKind = ErrorKind.OTHER) -> None:
+        super().__init__(message)
+        self.kind = kind

@@ -10,7 +10,7 @@ from tools.text_to_sparql.llm_writer import write_queries
 from tools.text_to_sparql.rules.candidates import SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.trial import QueryTrial
 from tools.tool import Observation, ToolContext
-from worlds.source import Entity, GraphSource, Relation
+from worlds.source import Entity, ErrorKind, GraphSource, Relation
 
 MAX_FULL_VOCABULARY = 400
 """Up to so many relations a guess looks at all of them, beyond it only at those that the entities have."""
@@ -34,7 +34,9 @@ def generate_query(
     entities = graph.entities(ids)
     unknown = [one for one in ids if one not in {entity.id for entity in entities}]
     if unknown:
-        raise ToolError(f"This world does not know {', '.join(unknown)}; find ids with getWikiDataID.")
+        raise ToolError(
+            f"This world does not know {', '.join(unknown)}; find ids with getWikiDataID.", ErrorKind.NOT_FOUND
+        )
     if context.chat is None:
         return _generate_by_grammar(context, graph, question, entities)
     return _generate_by_model(context, context.chat, graph, question, entities)
@@ -46,7 +48,7 @@ def _generate_by_grammar(
     guess = SemanticRelationMatcher(_candidate_relations(graph, entities), context.encode)
     found = find_candidates(graph, question[:_MAX_QUESTION_CHARACTERS], entities, guess)
     if not found:
-        raise ToolError(_no_relation_message(graph, entities))
+        raise ToolError(_no_relation_message(graph, entities), ErrorKind.NOT_FOUND)
     listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in found]
     return Observation(found[0].sparql, {"route": "grammar", "candidates": listed})
 
@@ -65,7 +67,8 @@ def _generate_by_model(
     except ToolError as nothing:
         if not written.empty_trials:
             raise ToolError(
-                f"{nothing} The language model did not help either: {why[:_MAX_REASON_CHARACTERS]}"
+                f"{nothing} The language model did not help either: {why[:_MAX_REASON_CHARACTERS]}",
+                nothing.kind,
             ) from nothing
         return _trials_to_observation(written.empty_trials, {"tried": tried, "why": why})
     return Observation(found.text, {**found.data, "why": why, "tried": tried})

@@ -6,6 +6,7 @@ from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
 from tools.errors import ToolError
 from tools.get_wikidata_id import format_entity
 from tools.tool import Observation, ToolContext
+from worlds.source import ErrorKind
 
 MAX_LABELS_SHOWN = 50
 
@@ -17,13 +18,15 @@ def get_label(
     graph = require_graph(context.world, "getLabel")
     wanted = list(dict.fromkeys(map(normalize_id, ids)))
     if not wanted:
-        raise ToolError("getLabel needs at least one id such as Q42.")
+        raise ToolError("getLabel needs at least one id such as Q42.", ErrorKind.WRONG_ARGUMENTS)
     found = graph.entities(wanted)
     known = {entity.id for entity in found}
     unknown = [one for one in wanted if one not in known]
     if not found:
         raise ToolError(
-            f"This world knows none of {', '.join(unknown[:MAX_LABELS_SHOWN])}; ids come from getWikiDataID or runQuery."
+            f"This world knows none of {', '.join(unknown[:MAX_LABELS_SHOWN])}; "
+            "ids come from getWikiDataID or runQuery.",
+            ErrorKind.NOT_FOUND,
         )
     lines = [format_entity(entity) for entity in found[:MAX_LABELS_SHOWN]]
     if len(found) > MAX_LABELS_SHOWN:

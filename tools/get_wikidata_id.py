@@ -6,7 +6,7 @@ from typing import Annotated
 from tools.arguments import require_graph
 from tools.errors import ToolError
 from tools.tool import Observation, ToolContext
-from worlds.source import AmbiguousTitle, Entity, NotFound
+from worlds.source import AmbiguousTitle, Entity, ErrorKind, NotFound
 
 MAX_CANDIDATES = 5
 
@@ -29,7 +29,8 @@ def get_wikidata_id(context: ToolContext, title: Annotated[str, "title of an art
         raise ToolError(
             str(several)
             if several
-            else f"Nothing in this world is called {title!r}; search for it with wikisearch and use the title found."
+            else f"Nothing in this world is called {title!r}; search for it with wikisearch and use the title found.",
+            ErrorKind.NOT_FOUND,
         )
     return Observation(
         "\n".join(map(format_entity, found[:MAX_CANDIDATES])),

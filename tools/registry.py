@@ -16,7 +16,7 @@ from tools.run_query import run_query
 from tools.tool import Tool
 from tools.websearch import websearch
 from tools.wikisearch import wikisearch
-from worlds.source import World
+from worlds.source import ErrorKind, World
 
 if TYPE_CHECKING:
     from tools.external.mcp_server import McpServer
@@ -79,7 +79,10 @@ class ToolRegistry:
         """The tool of that name; a ToolError that says why there is none."""
         found = self.find(name)
         if found is None:
-            raise ToolError(self.problem(name) or f"There is no tool {name!r}; there are {', '.join(BUILT_IN_TOOLS)}.")
+            raise ToolError(
+                self.problem(name) or f"There is no tool {name!r}; there are {', '.join(BUILT_IN_TOOLS)}.",
+                ErrorKind.UNAVAILABLE,
+            )
         return found
 
     def find(self, name: str) -> Tool | None:

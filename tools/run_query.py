@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from tools.arguments import require_graph
 from tools.errors import ToolError
 from tools.tool import Observation, ToolContext
-from worlds.source import Cell, GraphSource, Table
+from worlds.source import Cell, ErrorKind, GraphSource, Table
 
 MAX_ROWS_SHOWN = 20
 MAX_LABEL_LOOKUPS = 500
@@ -32,7 +32,10 @@ def run_query(context: ToolContext, sparql: Annotated[str, "a SELECT or ASK quer
     """Run a SPARQL query over the graph; wd:, wdt:, rdfs: and other usual prefixes need no declaration."""
     graph = require_graph(context.world, "runQuery")
     if not sparql.strip():
-        raise ToolError("runQuery needs a SPARQL query; generateQuery writes one from a question and entity ids.")
+        raise ToolError(
+            "runQuery needs a SPARQL query; generateQuery writes one from a question and entity ids.",
+            ErrorKind.WRONG_ARGUMENTS,
+        )
     table = graph.query(sparql)
     rows = _rows_to_json(table, _fetch_labels(graph, table))
     data = {"columns": list(table.columns), "rows": rows, "boolean": table.boolean, "truncated": table.truncated}

@@ -22,7 +22,7 @@ from llm.usage import Usage
 from tools.errors import ToolError
 from tools.external.limits import ToolLimits
 from tools.parameter import Parameter, parse_parameters
-from worlds.source import SourceError, World
+from worlds.source import ErrorKind, SourceError, World
 
 
 class EncodeFunction(Protocol):
@@ -56,6 +56,8 @@ class ToolResult:
     seconds: float
     usage: Usage | None = None
     """What the tool's own calls of the language model took, failed ones too; None where there was none."""
+    error_kind: ErrorKind | None = None
+    """The kind of the error; None without an error."""
 
 
 _MAX_ERROR_CHARACTERS = 500
@@ -97,15 +99,15 @@ class Tool:
         So does whatever somebody else's tool fails with, and that it takes longer than its limit.
         """
         started = time.perf_counter()
-        observation, error = None, None
+        observation, error, error_kind = None, None, None
         chat = context.chat and context.chat.with_new_meter()
         try:
             work = partial(self.function, replace(context, chat=chat), arguments)
             observation = self.limits.run_limited(self.name, work) if self.limits else work()
         except (ToolError, ChatError, SourceError) as failed:
-            error = _to_single_line(str(failed))
+            error, error_kind = _to_single_line(str(failed)), failed.kind
         usage = chat.total_usage if chat and chat.total_usage.calls else None
-        return ToolResult(observation, error, time.perf_counter() - started, usage)
+        return ToolResult(observation, error, time.perf_counter() - started, usage, error_kind)
 
 
 def _to_single_line(error: str) -> str:
@@ -141,7 +143,8 @@ def _run_validated(
     try:
         given = checked.model_validate(dict(arguments))
     except ValidationError as wrong:
-        raise ToolError(describe_argument_errors(name, wrong, checked.model_fields)) from wrong
+        sentence = describe_argument_errors(name, wrong, checked.model_fields)
+        raise ToolError(sentence, ErrorKind.WRONG_ARGUMENTS) from wrong
     return function(context, **{argument: getattr(given, argument) for argument in checked.model_fields})
 
 

@@ -11,11 +11,33 @@ SourceError
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+
+class ErrorKind(StrEnum):
+    """Why a tool call failed, as every error of a tool, a source or a model carries it and a step stores it."""
+
+    REFUSED_QUERY = "refused query"
+    """The query is not run: it is no SELECT or ASK, too long, or leaves the world."""
+    NOT_FOUND = "not found"
+    """There is no such article, page, entity or relation."""
+    WRONG_ARGUMENTS = "wrong arguments"
+    """The arguments do not fit the tool's schema."""
+    MODEL = "model"
+    """The language model behind the tool gave no usable reply."""
+    TIME_LIMIT = "time limit"
+    """The call was stopped at a limit of time or memory, or got no answer in time."""
+    UNAVAILABLE = "unavailable"
+    """The source, the server or the tool is gone, broken or not set up."""
+    OTHER = "other"
+    """Any other failure of an external tool."""
 
 
 class SourceError(Exception):
-    """A source did not give what it was asked for; the message says what to do next."""
+    """A source did not answer the request; the message says what to do next."""
+
+    kind: ClassVar[ErrorKind] = ErrorKind.UNAVAILABLE
 
 
 class SourceUnavailable(SourceError):
@@ -25,13 +47,19 @@ class SourceUnavailable(SourceError):
 class SourceTimeout(SourceError):
     """The source was stopped at its limit of time or memory."""
 
+    kind = ErrorKind.TIME_LIMIT
+
 
 class QueryRefused(SourceError):
     """The query is not run: it is no SELECT or ASK, leaves the world, or is no SPARQL."""
 
+    kind = ErrorKind.REFUSED_QUERY
+
 
 class NotFound(SourceError):
     """There is no article or entity of that name."""
+
+    kind = ErrorKind.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)

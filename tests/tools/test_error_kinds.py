@@ -1,103 +1,155 @@
-"""The kind that a sentence tells is the kind of the class that raised it, for every sentence in the program."""
+"""Every error of a tool, a source or a model has a kind, and the result of a call carries it."""
 
 import ast
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 from llm import errors
-from llm.errors import ChatError
-from tools import failures
-from tools.failures import ERROR_KINDS, OTHER_KIND, classify_error
-from worlds.source import AmbiguousTitle, SearchHit
+from llm.client import ChatClient
+from llm.errors import ChatError, ChatRateLimited, ChatUnavailable
+from llm.structured_output import ReplyParseError
+from llm.types import ChatModel
+from tools.errors import ToolError
+from tools.external.limits import ToolLimits
+from tools.registry import get_tool
+from tools.tool import Observation, Tool, ToolContext
+from worlds.source import (
+    AmbiguousTitle,
+    ErrorKind,
+    NotFound,
+    QueryRefused,
+    SearchHit,
+    SourceError,
+    SourceTimeout,
+    SourceUnavailable,
+    World,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-BY_CLASS = {
-    "SourceTimeout": "time limit",
-    "QueryRefused": "refused query",
-    "NotFound": "not found",
-    **dict.fromkeys(("SourceUnavailable", "BadStatus", "NoAnswer", "Busy"), "unavailable"),
-    **{name: "model" for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ChatError)},
-}
+MODEL_ERRORS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ChatError)]
 
 
-def sentences() -> Iterator[tuple[str, str, str]]:
-    """Where an error is made, its class, and its sentence with 7 for whatever is filled in."""
-    for room in ("tools", "worlds"):
-        for file in sorted((ROOT / room).rglob("*.py")):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            given = {node.name: list(returned(node)) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-            for node in ast.walk(tree):
-                if not isinstance(node, ast.Call) or not node.args:
-                    continue
-                place, raised = f"{file.relative_to(ROOT)}:{node.lineno}", name_of(node.func)
-                first = node.args[0]
-                called = name_of(first.func) if isinstance(first, ast.Call) and raised in BY_CLASS else ""
-                found = given.get(called, []) if called else [written(first)]
-                yield from ((place, raised, said) for said in found if said)
+def encode_nothing(texts: Any) -> np.ndarray:
+    return np.zeros((len(texts), 1), np.float32)
 
 
-def name_of(node: ast.expr) -> str:
-    return ast.unparse(node).rpartition(".")[2]
+EMPTY_CONTEXT = ToolContext(World("empty"), encode_nothing)
 
 
-def returned(function: ast.FunctionDef) -> Iterator[str | None]:
-    """The sentences that a function of the same file gives to be raised."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield written(node.value)
+def tool_that_raises(error: Exception) -> Tool:
+    def run(_context: ToolContext, _arguments: Any) -> Observation:
+        raise error
+
+    return Tool("broken", "Broken", "Fails.", {}, run, ())
 
 
-def written(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in node.values)
-    return None
+def subclasses(base: type[SourceError]) -> Iterator[type[SourceError]]:
+    for child in base.__subclasses__():
+        yield child
+        yield from subclasses(child)
 
 
-EVERY = list(sentences())
-TYPED = [each for each in EVERY if each[1] in BY_CLASS]
-OURS = [each for each in EVERY if each[1] == "ToolError" and "foreign" not in each[0]]
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (SourceError("no"), "unavailable"),
+        (SourceUnavailable("gone"), "unavailable"),
+        (SourceTimeout("late"), "time limit"),
+        (QueryRefused("no query"), "refused query"),
+        (NotFound("missing"), "not found"),
+        (AmbiguousTitle("Mercury", [SearchHit("Mercury (planet)", "")]), "not found"),
+        (ChatError("no reply"), "model"),
+        (ChatRateLimited("busy"), "model"),
+        (ReplyParseError("no JSON"), "model"),
+        (ToolError("its own words"), "other"),
+        (ToolError("no such id", ErrorKind.NOT_FOUND), "not found"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
+)
+def test_a_failed_call_carries_the_kind_of_its_error(error: Exception, kind: str):
+    result = tool_that_raises(error).call(EMPTY_CONTEXT, {})
+    assert (result.error, result.error_kind) == (str(error), kind)
 
 
-def test_there_are_sentences_of_every_class():
-    assert {raised for _, raised, _ in TYPED} >= {"SourceTimeout", "QueryRefused", "NotFound", "ChatBusy"}
-    assert len(TYPED) > 50
-    assert len(OURS) >= 8
+def test_a_call_without_an_error_has_no_kind():
+    tool = Tool("fine", "Fine", "Works.", {}, lambda _context, _arguments: Observation("fine", {}), ())
+    assert tool.call(EMPTY_CONTEXT, {}).error_kind is None
 
 
-def test_every_sentence_of_a_class_has_its_kind():
-    wrong = [
-        f"{place} {raised}: {classify_error(said)!r} for {said!r}"
-        for place, raised, said in TYPED
-        if classify_error(said) != BY_CLASS[raised]
+def test_every_error_of_a_model_is_of_the_kind_model():
+    assert len(MODEL_ERRORS) > 8
+    assert {error.kind for error in MODEL_ERRORS} == {ErrorKind.MODEL}
+
+
+def test_every_error_of_a_source_has_a_stored_kind():
+    assert {error.kind for error in subclasses(SourceError)} <= set(ErrorKind)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind"),
+    [
+        ("wikisearch", {"words": "x"}, "wrong arguments"),
+        ("wikisearch", {"query": "x"}, "unavailable"),
+        ("runQuery", {"sparql": "ASK {}"}, "unavailable"),
+        ("websearch", {"query": "x"}, "unavailable"),
+    ],
+)
+def test_arguments_and_missing_sources_have_kinds_of_their_own(name: str, arguments: dict[str, Any], kind: str):
+    assert get_tool(name).call(EMPTY_CONTEXT, arguments).error_kind == kind
+
+
+def test_a_tool_whose_model_is_not_available_fails_with_the_kind_model():
+    def load() -> ChatModel:
+        raise ChatUnavailable("The model needs a package.")
+
+    def ask(context: ToolContext, _arguments: Any) -> Observation:
+        assert context.chat is not None
+        return Observation(context.chat.ask([]).text, {})
+
+    context = ToolContext(World("empty"), encode_nothing, ChatClient("missing", load))
+    result = Tool("asks", "Asks", "Asks.", {}, ask, ()).call(context, {})
+    assert (result.error, result.error_kind) == ("The model needs a package.", "model")
+
+
+def external_tool(work: Callable[[], Observation]) -> Tool:
+    return Tool("other", "Other", "Runs.", {}, lambda _context, _arguments: work(), (), limits=ToolLimits(seconds=0.05))
+
+
+def test_an_external_tool_that_hangs_fails_at_its_time_limit_and_one_that_breaks_is_other():
+    def hang() -> Observation:
+        time.sleep(0.5)
+        return Observation("late", {})
+
+    def divide() -> Observation:
+        return Observation(str(1 // 0), {})
+
+    assert external_tool(hang).call(EMPTY_CONTEXT, {}).error_kind == "time limit"
+    assert external_tool(divide).call(EMPTY_CONTEXT, {}).error_kind == "other"
+
+
+def test_every_tool_error_of_a_built_in_tool_names_its_kind():
+    unnamed = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in sorted((ROOT / "tools").rglob("*.py"))
+        if "external" not in file.parts
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "ToolError" and len(node.args) < 2
     ]
-    assert wrong == []
+    assert unnamed == []
 
 
-def test_every_sentence_of_our_tools_has_a_kind():
-    assert [f"{place} {said!r}" for place, _, said in OURS if classify_error(said) not in ERROR_KINDS[:-1]] == []
-
-
-def test_what_a_tool_of_others_says_in_its_own_words_is_another_kind():
-    assert (
-        classify_error("add failed with ZeroDivisionError: division by zero; try other arguments, or another tool.")
-        == OTHER_KIND
-    )
-    assert classify_error("") == OTHER_KIND
-
-
-def test_a_title_of_many_meanings_is_not_found():
-    assert classify_error(str(AmbiguousTitle("Mercury", [SearchHit("Mercury (planet)", "")]))) == "not found"
-
-
-def test_words_of_a_question_or_a_page_do_not_make_the_kind():
-    said = "There is no article titled 'The language model was stopped at its limit of 2 s'; search for it."
-    assert classify_error(said) == "not found"
-    said = 'The query is no valid SELECT or ASK: "SHOWHOW_MODEL, 3 times in a row". Mend it there and run it again.'
-    assert classify_error(said) == "refused query"
-
-
-def test_the_kinds_are_told_in_the_order_in_which_they_are_tried():
-    told = failures.__doc__ or ""
-    assert [line.split("  ")[0] for line in told.splitlines() if "   " in line] == list(ERROR_KINDS)
+def test_the_stored_names_of_the_kinds_stay():
+    assert [str(kind) for kind in ErrorKind] == [
+        "refused query",
+        "not found",
+        "wrong arguments",
+        "model",
+        "time limit",
+        "unavailable",
+        "other",
+    ]

@@ -26,6 +26,7 @@ from tools.errors import ToolError
 from tools.external.limits import ToolLimits
 from tools.parameter import Parameter, parse_parameters
 from tools.tool import Observation, Tool, ToolContext
+from worlds.source import ErrorKind
 from worlds.text_normalization import replace_unstorable
 
 JsonObject = dict[str, Any]
@@ -152,7 +153,8 @@ def describe_langchain_tool(found: BaseTool, terms: ToolRegistration) -> ToolDes
         schema = dict(given) if isinstance(given, dict) else TypeAdapter(given).json_schema()
     except (PydanticUserError, TypeError) as wrong:
         raise ToolError(
-            f"The tool {terms.name} of {terms.origin} has arguments that are no JSON: {' '.join(str(wrong).split())}."
+            f"The tool {terms.name} of {terms.origin} has arguments that are no JSON: {' '.join(str(wrong).split())}.",
+            ErrorKind.UNAVAILABLE,
         ) from wrong
     return ToolDescription(found.description, schema)
 
@@ -184,10 +186,13 @@ def _normalize_schema(schema: dict[str, Any], terms: ToolRegistration) -> dict[s
     try:
         validator_for(schema).check_schema(schema)
     except SchemaError as wrong:
-        raise ToolError(f"The tool {terms.name} of {terms.origin} has no valid schema: {wrong.message}.") from wrong
+        raise ToolError(
+            f"The tool {terms.name} of {terms.origin} has no valid schema: {wrong.message}.", ErrorKind.UNAVAILABLE
+        ) from wrong
     if schema.get("type", "object") != "object" or _has_external_reference(schema):
         raise ToolError(
-            f"The tool {terms.name} of {terms.origin} has a schema that is no object or refers to other places."
+            f"The tool {terms.name} of {terms.origin} has a schema that is no object or refers to other places.",
+            ErrorKind.UNAVAILABLE,
         )
     return {key: value for key, value in schema.items() if key not in ("title", "description")} | {
         "properties": schema.get("properties", {})
@@ -209,14 +214,16 @@ def _validate_arguments(
     known = {parameter.name: parameter for parameter in parameters}
     takes = f"It takes {', '.join(known)}." if known else "It takes no arguments."
     if strange := [argument for argument in arguments if argument not in known]:
-        raise ToolError(f"{name} cannot run: it has no argument {', '.join(strange)}. {takes}")
+        raise ToolError(
+            f"{name} cannot run: it has no argument {', '.join(strange)}. {takes}", ErrorKind.WRONG_ARGUMENTS
+        )
     given = {}
     for argument, value in arguments.items():
         try:
             given[argument] = known[argument].parse(value)
         except ValueError as wrong:
-            raise ToolError(f"{name} cannot run: {argument}: {wrong}. {takes}") from wrong
+            raise ToolError(f"{name} cannot run: {argument}: {wrong}. {takes}", ErrorKind.WRONG_ARGUMENTS) from wrong
     if (worst := best_match(checks.iter_errors(given))) is not None:
         place = ".".join(map(str, worst.absolute_path)) or "arguments"
-        raise ToolError(f"{name} cannot run: {place}: {worst.message[:300]}. {takes}")
+        raise ToolError(f"{name} cannot run: {place}: {worst.message[:300]}. {takes}", ErrorKind.WRONG_ARGUMENTS)
     return given

@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from tools.errors import ToolError
+from worlds.source import ErrorKind
 
 ResultT = TypeVar("ResultT")
 DEFAULT_SECONDS = 30.0
@@ -44,12 +45,13 @@ class ToolLimits:
             raise
         except Overdue as late:
             if done.done():
-                raise ToolError(describe_failure(name, late)) from late
+                raise to_tool_error(name, late) from late
             raise ToolError(
-                f"{name} gave no answer within its limit of {self.seconds:g} s; ask it for less, or use another tool."
+                f"{name} gave no answer within its limit of {self.seconds:g} s; ask it for less, or use another tool.",
+                ErrorKind.TIME_LIMIT,
             ) from None
         except BaseException as failed:
-            raise ToolError(describe_failure(name, failed)) from failed
+            raise to_tool_error(name, failed) from failed
 
     def truncate(self, text: str) -> str:
         """The text up to the limit, which it then names."""
@@ -63,12 +65,12 @@ class ToolLimits:
         return len(json.dumps(value, ensure_ascii=False)) <= self.characters
 
 
-def describe_failure(name: str, failed: BaseException) -> str:
-    """A foreign error as one sentence."""
-    if isinstance(failed, ValidationError):
-        places = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in failed.errors())
-        return f"{name} cannot run: {'; '.join(places)}."
-    return f"{name} failed with {summarize_exception(failed)}; try other arguments, or another tool."
+def to_tool_error(name: str, failure: BaseException) -> ToolError:
+    """Convert an exception of an external tool to a ToolError of one sentence."""
+    if isinstance(failure, ValidationError):
+        places = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in failure.errors())
+        return ToolError(f"{name} cannot run: {'; '.join(places)}.", ErrorKind.WRONG_ARGUMENTS)
+    return ToolError(f"{name} failed with {summarize_exception(failure)}; try other arguments, or another tool.")
 
 
 def first_exception(failed: BaseException) -> BaseException:

@@ -22,6 +22,7 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from tools.errors import ToolError
+from worlds.source import ErrorKind
 
 IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]
@@ -70,7 +71,9 @@ class ServerProcess:
                 try:
                     line = await self._process.stdout.readline()
                 except ValueError:
-                    raise ToolError(f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less") from None
+                    raise ToolError(
+                        f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less", ErrorKind.UNAVAILABLE
+                    ) from None
                 if not line:
                     return
                 try:

@@ -20,6 +20,7 @@ from tools.external.adapter import ToolRegistration, adapt_tool, describe_langch
 from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
 from tools.external.mcp_session import McpSession, McpSessionEnded, submit_coroutine
 from tools.tool import Tool
+from worlds.source import ErrorKind
 
 RETRY_INTERVAL_SECONDS = 30.0
 """Seconds after which a look tries once more to start a server that did not start."""
@@ -102,7 +103,9 @@ class McpServer:
                     await session.wait_until_ready(self._config.seconds)
                 except ToolError as failed:
                     self._last_failure = (time.monotonic(), self._redact(str(failed)))
-                    raise ToolError(f"The server {self.name} is not available: {self._last_failure[1]}.") from failed
+                    raise ToolError(
+                        f"The server {self.name} is not available: {self._last_failure[1]}.", ErrorKind.UNAVAILABLE
+                    ) from failed
                 self._last_failure, self._session = None, session
                 self._register_tools(session.tools.values())
             return self._session
@@ -126,12 +129,14 @@ class McpServer:
         if not TOOL_NAME_PATTERN.fullmatch(name):
             raise ToolError(
                 f"The tool {own[:80]} of the server {self.name} has a name of {len(name)} characters, and models "
-                "take at most 64; give the server a shorter prefix."
+                "take at most 64; give the server a shorter prefix.",
+                ErrorKind.UNAVAILABLE,
             )
         if name in self.tools or name in self._reserved_names:
             raise ToolError(
                 f"The tool {own} of the server {self.name} would be called {name}, and another one is; give the "
-                "server another prefix."
+                "server another prefix.",
+                ErrorKind.UNAVAILABLE,
             )
 
     def _build_registration(self, name: str, found: BaseTool) -> ToolRegistration:
@@ -168,7 +173,9 @@ class McpServer:
         for last in (False, True):
             session = await self._ensure_session()
             if tool not in session.tools:
-                raise ToolError(f"The server {self.name} has no tool {tool} any more; use another one.")
+                raise ToolError(
+                    f"The server {self.name} has no tool {tool} any more; use another one.", ErrorKind.UNAVAILABLE
+                )
             self._calls_in_flight += 1
             try:
                 return await session.call_tool(tool, arguments)
@@ -178,7 +185,9 @@ class McpServer:
                 unsent = isinstance(session.failure, httpx.ConnectError)
             except McpError as failed:
                 if failed.error.code not in (CONNECTION_CLOSED, _SESSION_TERMINATED):
-                    raise ToolError(self._redact(f"The server {self.name} refused {tool}: {failed}.")) from failed
+                    raise ToolError(
+                        self._redact(f"The server {self.name} refused {tool}: {failed}."), ErrorKind.UNAVAILABLE
+                    ) from failed
                 unsent = failed.error.code == _SESSION_TERMINATED
             finally:
                 self._calls_in_flight -= 1
@@ -186,7 +195,8 @@ class McpServer:
             if last or not unsent:
                 ending = self._redact(session.end_reason or "it ended")
                 raise ToolError(
-                    f"The server {self.name} failed while {tool} ran: {ending}; call it again to restart it."
+                    f"The server {self.name} failed while {tool} ran: {ending}; call it again to restart it.",
+                    ErrorKind.UNAVAILABLE,
                 )
         raise AssertionError("unreachable")
 

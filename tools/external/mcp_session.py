@@ -38,6 +38,7 @@ from tools.external.mcp_process import (
     ServerProcess,
     run_server_process,
 )
+from worlds.source import ErrorKind
 
 ResultT = TypeVar("ResultT")
 
@@ -141,7 +142,7 @@ class McpSession:
             return
         late = not done
         await self.close()
-        raise ToolError(f"it did not start within {seconds:g} s" if late else self.end_reason)
+        raise ToolError(f"it did not start within {seconds:g} s" if late else self.end_reason, ErrorKind.UNAVAILABLE)
 
     async def close(self) -> None:
         """End the session, and the server if it was started here."""
@@ -197,7 +198,9 @@ class McpSession:
             self.end_reason = self._describe_end()
 
     def _end_after_oversize(self) -> None:
-        self.failure = ToolError(f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less")
+        self.failure = ToolError(
+            f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less", ErrorKind.UNAVAILABLE
+        )
         self._end_event.set()
 
     def _describe_end(self) -> str:
@@ -229,7 +232,9 @@ class McpSession:
 
     def _build_command(self, command: str) -> ServerCommand:
         if (program := shutil.which(command, path=self._environ.get("PATH", os.defpath))) is None:
-            raise ToolError(f"there is no program {command} here; install it, or correct the command")
+            raise ToolError(
+                f"there is no program {command} here; install it, or correct the command", ErrorKind.UNAVAILABLE
+            )
         given = {name: self._read_variable(name) for name in self._config.environment}
         return ServerCommand((program, *self._config.args), given, self._config.folder)
 
@@ -239,7 +244,10 @@ class McpSession:
 
     def _read_variable(self, name: str) -> str:
         if name not in self._environ:
-            raise ToolError(f"the variable {name} that it is to be given is not set; set it and start Showhow again")
+            raise ToolError(
+                f"the variable {name} that it is to be given is not set; set it and start Showhow again",
+                ErrorKind.UNAVAILABLE,
+            )
         return self._environ[name]
 
     @asynccontextmanager

@@ -22,6 +22,7 @@ from tools.external.adapter import ToolDescription, ToolRegistration, adapt_tool
 from tools.external.config import FunctionConfig
 from tools.external.limits import summarize_exception
 from tools.tool import Tool
+from worlds.source import ErrorKind
 
 _NAMED_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -83,12 +84,16 @@ def _import_target(name: str, declared: FunctionConfig, folder: Path | None) -> 
         found: Any = importlib.import_module(module)
     except Exception as failed:
         raise ToolError(
-            f"The tool {name} cannot be loaded: importing {module} failed with {summarize_exception(failed)}; correct the module, "
-            "or its place in the file of tools."
+            f"The tool {name} cannot be loaded: importing {module} failed with {summarize_exception(failed)}; "
+            "correct the module, or its place in the file of tools.",
+            ErrorKind.UNAVAILABLE,
         ) from failed
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise ToolError(f"The tool {name} cannot be loaded: {module} has no {attribute}; correct its place.")
+            raise ToolError(
+                f"The tool {name} cannot be loaded: {module} has no {attribute}; correct its place.",
+                ErrorKind.UNAVAILABLE,
+            )
         found = getattr(found, part)
     return found
 
@@ -97,20 +102,26 @@ def _describe_function(name: str, found: Any, place: str) -> tuple[ToolDescripti
     if not inspect.isroutine(found):
         raise ToolError(
             f"The tool {name} cannot be loaded: {place} is of type {type(found).__name__}, neither a LangChain tool "
-            "nor a function."
+            "nor a function.",
+            ErrorKind.UNAVAILABLE,
         )
     if not inspect.getdoc(found):
-        raise ToolError(f"The tool {name} cannot be loaded: {place} has no docstring to describe it; write one.")
+        raise ToolError(
+            f"The tool {name} cannot be loaded: {place} has no docstring to describe it; write one.",
+            ErrorKind.UNAVAILABLE,
+        )
     try:
         signature = FunctionSignature(found)
     except UnnamedArgumentsError as loose:
         raise ToolError(
             f"The tool {name} cannot be loaded: {place} takes {loose} without a name of its own, of which "
-            "no form can be made; give each argument a name and a type."
+            "no form can be made; give each argument a name and a type.",
+            ErrorKind.UNAVAILABLE,
         ) from loose
     except Exception as failed:
         raise ToolError(
-            f"The tool {name} cannot be loaded: {place} has no usable types: {summarize_exception(failed)}."
+            f"The tool {name} cannot be loaded: {place} has no usable types: {summarize_exception(failed)}.",
+            ErrorKind.UNAVAILABLE,
         ) from failed
     return ToolDescription(inspect.cleandoc(inspect.getdoc(found) or ""), signature.schema), signature
 

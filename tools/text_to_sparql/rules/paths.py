@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tools.errors import ToolError
-from worlds.source import Relation
+from worlds.source import ErrorKind, Relation
 from worlds.terms import format_node, format_predicate
 
 MALE_LABELS = ("male", "man", "boy", "trans man")
@@ -65,7 +65,8 @@ def predicate_term(relation: str) -> str:
 def _require_term(given: str, term: str | None) -> str:
     if term is None:
         raise ToolError(
-            f"{given!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them."
+            f"{given!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them.",
+            ErrorKind.WRONG_ARGUMENTS,
         )
     return term
 
