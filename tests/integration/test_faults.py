@@ -9,7 +9,7 @@ from tests.servers.faults import FAULTS
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says
 from tests.servers.sparql import SparqlServer
-from tests.tools.conftest import no_meaning
+from tests.fixtures.harbour import no_meaning
 
 pytestmark = pytest.mark.xdist_group("live")
 SENTENCES = {

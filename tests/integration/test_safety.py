@@ -12,7 +12,7 @@ from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says
 from tests.servers.moody import Moody, moody, says, status
 from tests.servers.sparql import SparqlServer
-from tests.tools.conftest import no_meaning
+from tests.fixtures.harbour import no_meaning
 from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.live.http.access import Access

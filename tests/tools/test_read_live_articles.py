@@ -8,7 +8,7 @@ import pytest
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
-from tests.tools.conftest import no_meaning
+from tests.fixtures.harbour import no_meaning
 from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.live.http.access import Access, RequestPolicy

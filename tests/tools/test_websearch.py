@@ -2,7 +2,7 @@
 
 from langchain_core.messages import ToolMessage
 
-from tests.tools.conftest import PAGES, must_not_encode
+from tests.fixtures.harbour import PAGES, must_not_encode
 from tools.langchain_tools import to_langchain_tools
 from tools.registry import available_tools, get_tool
 from tools.tool import ToolContext

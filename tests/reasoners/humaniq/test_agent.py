@@ -14,7 +14,7 @@ from reasoners.humaniq.tool_order import TOOLS_BY_SOURCE as BY_SOURCE
 from runs.recorders import MemoryRecorder
 from runs.runner import run_reasoner
 from tests.reasoners.agents import ALONE, ENDS, as_calls, as_text, ask
-from tests.reasoners.conftest import Town
+from tests.fixtures.town import Town
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request, Says
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext

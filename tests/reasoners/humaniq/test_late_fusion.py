@@ -6,7 +6,7 @@ from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions
 from reasoners.humaniq.tool_order import TOOLS_BY_SOURCE as BY_SOURCE
 from tests.reasoners.agents import ask
-from tests.reasoners.conftest import Town
+from tests.fixtures.town import Town
 from tests.servers.model import Says
 
 TEXT = [Says("I look.", calls=[("wikisearch", {"query": "Ada Reed"})]), Says("Final Answer: Cora\nText says: Cora")]

@@ -7,7 +7,7 @@ import pytest
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import AgentOptions
 from tests.reasoners.agents import ask
-from tests.reasoners.conftest import Town
+from tests.fixtures.town import Town
 from tests.servers.model import Fails, Reply, Says
 from tools.tool import ToolContext
 

@@ -20,7 +20,7 @@ from reasoners.prompting.builder import PromptBuilder, PromptFormat, PromptTooLo
 from reasoners.prompting.chat_format import ChatFormat
 from reasoners.prompting.react_format import ReActFormat
 from tests.reasoners.told import QUESTION, Told, record_of, steps_of
-from tests.tools.conftest import no_meaning
+from tests.fixtures.harbour import no_meaning
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
 from worlds.source import World

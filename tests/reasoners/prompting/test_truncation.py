@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fewshot_library.encoder import SentenceEncoder
 from reasoners.prompting.truncation import estimate_tokens, truncate_observation
-from tests.tools.conftest import no_meaning
+from tests.fixtures.harbour import no_meaning
 
 LEFT = re.compile(r"\.\.\. ([\d,]+) more (rows?|sentences?|characters) left out$")
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)

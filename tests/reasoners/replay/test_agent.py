@@ -24,7 +24,7 @@ from reasoners.replay.agent import ReplayReasoner
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
-from tests.reasoners.conftest import Town
+from tests.fixtures.town import Town
 from tests.reasoners.fleet import (
     SHIPS,
     articles,

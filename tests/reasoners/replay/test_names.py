@@ -12,7 +12,7 @@ from reasoners.replay.lessons import ReplayKnowledge
 from reasoners.replay.names import EntityResolver
 from reasoners.replay.things import FoundEntity
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ReplaySession
-from tests.reasoners.conftest import Town
+from tests.fixtures.town import Town
 from tests.reasoners.replay.conftest import Namesakes
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext

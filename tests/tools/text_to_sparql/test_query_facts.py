@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.tools.conftest import must_not_encode
+from tests.fixtures.harbour import must_not_encode
 from tools.text_to_sparql.llm_writer import MAX_FULL_VOCABULARY, MAX_RELATIONS, select_schema_context
 from worlds.source import Entity, NotFound, Relation, Relations
 
