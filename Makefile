@@ -8,9 +8,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help run test check bench screenshots
+.PHONY: help run test test-long check bench screenshots rooms
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/installed ## install what is missing, prepare the default world, serve on http://127.0.0.1:8501
 	@$(BIN)/showhow run
@@ -18,6 +18,10 @@ run: $(VENV)/installed ## install what is missing, prepare the default world, se
 test: $(VENV)/installed-dev ## run every test, the real browser and PostgreSQL included
 	@$(BIN)/python tests/system_packages.py
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+test-long: $(VENV)/installed-dev ## run the property tests with many more examples
+	@$(BIN)/python tests/system_packages.py
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -n 2 --dist loadgroup -m hypothesis --timeout 3600
 
 check: $(VENV)/installed-dev ## format, lint, types, order of imports
 	$(BIN)/ruff format --check .
@@ -27,6 +31,9 @@ check: $(VENV)/installed-dev ## format, lint, types, order of imports
 
 bench: $(VENV)/installed-dev ## measure; JSON lines (ONLY=name for one)
 	@$(BIN)/python -m benchmarks $(ONLY)
+
+rooms: $(VENV)/installed-dev ## draw the picture of the rooms in ARCHITECTURE.md anew
+	@$(BIN)/python docs/draw_rooms.py
 
 screenshots: $(VENV)/installed-dev ## draw the README's pictures anew
 	@$(BIN)/python -m tests.browser.screenshots

@@ -25,7 +25,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Continuous integration draws the same examples each time; on a developer's machine new ones are looked for.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "explore")
+settings.register_profile("long", deadline=None, max_examples=1_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "explore"))
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

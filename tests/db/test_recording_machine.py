@@ -17,6 +17,7 @@ from db.database import Conflict, Database, RowNotFound
 from db.maintenance import check_database
 from db.models import Trace
 from db.schema import upgrade
+from tests.examples import examples
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=20)
 numbers = itertools.count()
@@ -159,5 +160,5 @@ class RecordingMachine(RuleBasedStateMachine):
 
 TestRecording = RecordingMachine.TestCase
 TestRecording.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(25), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

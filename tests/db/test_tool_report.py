@@ -20,6 +20,7 @@ from db.libraries import MODELS, PEOPLE
 from db.models import Project, Question, Step, Trace
 from db.schema import upgrade
 from db.tool_report import LATENCY_BUCKET_BOUNDS, ToolCallFilter, ToolReport, ToolStatistics, build_tool_report
+from tests.examples import examples
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ERRORS = ("late: 1", "late: 2", "gone: x", "?")
@@ -79,7 +80,7 @@ def report(database, scope: ToolCallFilter = ToolCallFilter(), **more: Any) -> T
         return build_tool_report(session, scope, kind_of, **more)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=traces, scope=scopes)
 def test_every_figure_is_what_counting_one_by_one_gives(scene, stored, scope):
     rows = fill(scene.database, stored)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evaluation.datasets import QUESTION_FORMATS, UnknownQuestionFormat, read_questions
 from evaluation.datasets.record import QuestionRecord
+from tests.examples import examples
 from worlds.folder import WorldError
 from worlds.importers.files import MalformedFile
 
@@ -22,7 +23,7 @@ REAL = {
 }
 HOP = {"subject", "subject_id", "relation", "pid", "object", "object_id"}
 
-in_any_file = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_any_file = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["text", "entity"]), inner),

@@ -19,6 +19,7 @@ from fewshot_library.dpp import (
     log_det,
     select_greedily,
 )
+from tests.examples import examples
 
 ALPHABET = "abcdef"
 
@@ -183,7 +184,7 @@ def test_where_the_similarities_are_not_positive_definite_the_chosen_ones_still_
     assert len(fill_by_quality(kernel, chosen, 4)) == 4
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-4, 4), st.text(ALPHABET[:3], max_size=6)), max_size=12),
     st.integers(0, 13),

@@ -11,6 +11,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, HEAD_BYTES, READABLE_FORMATS, SHOWHOW, detect_format, read_traces
 from fewshot_library.formats.format import FormatError, RefusedRecord
 from fewshot_library.formats.head import FileHead
+from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -82,7 +83,7 @@ def test_a_format_is_known_from_a_beginning_that_is_cut_off_and_whatever_its_tex
         assert detect_format(tmp_path / name).name == name
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samples, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damaged")
@@ -154,7 +155,7 @@ TEXT = st.lists(st.sampled_from(PIECES), max_size=20).map("".join)
 ODD = st.none() | st.integers() | st.lists(TEXT, max_size=1)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(["humaniq", "humaniq-runs"]), st.lists(TEXT | TEXT | TEXT | ODD, min_size=4, max_size=4))
 def test_whatever_stands_in_a_file_is_refused_or_becomes_a_trace_that_can_be_kept(tmp_path_factory, name, values):
     fields = {

@@ -13,6 +13,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.atif import ATIF
 from fewshot_library.formats.format import RefusedRecord
+from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
 
@@ -20,7 +21,7 @@ def trajectories(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), max_size=2))
 def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
     path = tmp_path_factory.mktemp("any") / "x.jsonl"

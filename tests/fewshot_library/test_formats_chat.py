@@ -17,6 +17,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, detect_format, read_traces
 from fewshot_library.formats.export import TraceExport
 from fewshot_library.formats.format import RecordRemark, RefusedRecord
+from tests.examples import examples
 from tests.fewshot_library.traces import export, plain_trace, records, told
 
 CHATS = ["openai", "langchain"]
@@ -47,7 +48,7 @@ def test_the_published_demonstrations_come_back_with_thoughts_calls_observations
     assert {what for what in losses.lost if "thought" in what or "observation" in what} == set()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
 @pytest.mark.parametrize("name", CHATS)
 def test_any_trace_comes_back_unless_the_report_says_what_does_not(tmp_path_factory, name, record):

@@ -13,6 +13,7 @@ from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.format import FormatError, RecordRemark
 from fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations
 from fewshot_library.formats.humaniq_tools import from_humaniq_call, to_humaniq_call
+from tests.examples import examples
 from tests.fewshot_library.traces import export
 
 LIBRARIES = [
@@ -257,7 +258,7 @@ def any_trace(draw) -> TraceRecord:
     return TraceRecord(project, question, trace, steps)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(any_trace())
 def test_any_trace_comes_back_as_it_was_or_is_left_out_with_the_reason(tmp_path_factory, record):
     path, losses = exported([record], tmp_path_factory.mktemp("any"))

@@ -12,10 +12,11 @@ from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.export import TraceExport
 from fewshot_library.formats.format import FormatError, RefusedRecord
 from fewshot_library.formats.parquet import PARQUET
+from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), max_size=2))
 def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
     path = tmp_path_factory.mktemp("any") / "x.parquet"

@@ -9,6 +9,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from fewshot_library.formats.react import REACT
+from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
 
@@ -42,7 +43,7 @@ def cut(value):
     )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_any_trace_comes_back_or_is_left_out_with_the_reason(tmp_path_factory, record):
     path = tmp_path_factory.mktemp("any") / "x.txt"

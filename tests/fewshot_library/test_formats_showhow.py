@@ -21,6 +21,7 @@ from db.traces import iterate_traces
 from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.format import FormatError
 from fewshot_library.formats.showhow import SHOWHOW, read_records
+from tests.examples import examples
 from tests.fewshot_library.traces import export, plain_trace, records
 
 
@@ -32,7 +33,7 @@ def written(*given_records: TraceRecord) -> str:
         return path.read_text(encoding="utf-8")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), max_size=3))
 def test_what_is_written_is_read_again_as_it_was(given_records):
     with tempfile.TemporaryDirectory() as folder:
@@ -41,7 +42,7 @@ def test_what_is_written_is_read_again_as_it_was(given_records):
         assert list(read_records(path)) == given_records
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_what_was_read_goes_through_a_store_and_comes_out_as_the_same(record):
     with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +83,7 @@ def carried(folder: Path, name: str, source: Path) -> Path:
     return path
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), min_size=1, max_size=3, unique_by=lambda record: record.project.name))
 def test_what_an_export_imports_into_an_empty_database_exports_as_the_same_bytes(given_records):
     with tempfile.TemporaryDirectory() as name:

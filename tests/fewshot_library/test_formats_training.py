@@ -12,6 +12,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, detect_format, read_traces
 from fewshot_library.formats.export import TraceExport
 from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord
+from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 
 DSPY, SHAREGPT, TRL, PAIRS = (FORMATS[name] for name in ("dspy", "sharegpt", "trl", "phantomwiki"))
@@ -170,7 +171,7 @@ def test_examples_for_dspy_come_back(published, tmp_path):
     assert rows[0]["trajectory"]["tool_args_0"] == published[0].steps[0].arguments
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_any_trace_comes_back_from_dspy_unless_the_report_says_what_does_not(tmp_path_factory, record):
     path = tmp_path_factory.mktemp("any") / "x.jsonl"

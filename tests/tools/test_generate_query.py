@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.query_writing import measure_first_queries, questions_from_hops
+from tests.examples import examples
 from tools.registry import get_tool
 from tools.text_to_sparql.rules.lexicon import GraphLexicon
 from tools.tool import Observation, ToolContext
@@ -142,7 +143,7 @@ def test_a_question_without_a_relation_says_what_there_is(with_encoder: ToolCont
     assert "date of birth" in outcome.error
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.text(min_size=1, max_size=30))
 def test_a_value_with_quotes_and_marks_never_breaks_the_query(value: str, without_meaning: ToolContext) -> None:
     outcome = get_tool("generateQuery").call(
@@ -152,7 +153,7 @@ def test_a_value_with_quotes_and_marks_never_breaks_the_query(value: str, withou
     assert get_tool("runQuery").call(without_meaning, {"sparql": outcome.observation.text}).error is None
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(
         st.sampled_from(

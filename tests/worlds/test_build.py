@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from worlds.build import WorldContents, build_world
 from worlds.folder import InvalidWorldName, WorldError, WorldExists, WorldNotFound, list_world_names
 from worlds.importers import read_articles
@@ -30,7 +31,7 @@ x:b x:knows [ x:named "somebody" ] .
 """
 TRIPLES = '<http://x.example/a> <http://x.example/knows> <http://x.example/b> .\n_:b <http://x.example/n> "1" .\n'
 
-one_folder = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+one_folder = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_world_says_what_it_is(worlds):
         max_size=4,
     )
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_whatever_is_told_of_a_world_can_be_read_again(tmp_path_factory, told):
     home = tmp_path_factory.mktemp("home")
     own = {"name", "articles", "triples", "entities", "hash", "built"}
@@ -197,10 +198,10 @@ def test_the_hash_is_the_same_whatever_the_machine_hashes(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from worlds.build import Sources, build_world
+from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
 here, home = Path(sys.argv[1]), Path(sys.argv[2])
-print(build_world(home, "w", Sources(read_articles(here / "isle.jsonl"), here / "isle.ttl"))["hash"])
+print(build_world(home, "w", WorldContents(read_articles(here / "isle.jsonl"), here / "isle.ttl"))["hash"])
 """
     found = set()
     for seed in ("0", "4242"):
@@ -242,14 +243,14 @@ def test_a_killed_build_leaves_no_half_world_and_the_next_build_sweeps(worlds):
     program = """
 import sys, time
 from pathlib import Path
-from worlds.build import Sources, build_world
+from worlds.build import WorldContents, build_world
 from worlds.source import Article
 def endless():
     for n in range(200):
         yield Article(f"Title {n}", ("x",))
     print("halfway", flush=True)
     time.sleep(60)
-build_world(Path(sys.argv[1]), "half", Sources(endless()))
+build_world(Path(sys.argv[1]), "half", WorldContents(endless()))
 """
     with subprocess.Popen([sys.executable, "-c", program, worlds], stdout=subprocess.PIPE, cwd=ROOT) as build:
         assert build.stdout.readline() == b"halfway\n"
@@ -280,7 +281,7 @@ def test_a_replacement_that_is_killed_between_its_two_renames_gives_the_former_w
 
 @pytest.mark.parametrize("limit", [1000, 20_000])
 @pytest.mark.parametrize(
-    "source", ["Sources(Article(f'T{n}', (str(n) * 50,)) for n in range(5000))", "Sources(graph=graph)"]
+    "source", ["WorldContents(Article(f'T{n}', (str(n) * 50,)) for n in range(5000))", "WorldContents(graph=graph)"]
 )
 def test_a_disk_that_takes_no_more_is_told_in_one_sentence_and_nothing_stays(worlds, tmp_path, source, limit):
     triples = "".join(f'<http://x/{n}> <http://x/p> "{n}" .\n' for n in range(20_000))
@@ -288,7 +289,7 @@ def test_a_disk_that_takes_no_more_is_told_in_one_sentence_and_nothing_stays(wor
     program = f"""
 import resource, sys
 from pathlib import Path
-from worlds.build import Sources, build_world
+from worlds.build import WorldContents, build_world
 from worlds.folder import WorldError
 from worlds.source import Article
 graph = Path(sys.argv[2])

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from worlds.folder import WorldError
 from worlds.importers import ARTICLE_FORMATS, UnknownArticleFormat, read_articles
 from worlds.importers.files import MalformedFile
 from worlds.importers.jsonl import ENTITY_FIELDS
 from worlds.source import Article
 
-in_any_file = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_any_file = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),

@@ -19,6 +19,7 @@ from fiction.generator.split import assign_sources, parse_split
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
+from tests.examples import examples
 from tests.fiction.generator.reader import WEB, Reading, read
 from tests.fiction.generator.told import SPLITS, Fact, friendships, made, numbers, words
 from tests.fiction.universe.drawn import options
@@ -93,7 +94,7 @@ def test_what_is_not_marked_is_exactly_what_the_web_is_told(seed: int, split: st
     assert sorted_out(seed, split, by)[0] == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(options(most=60), st.sampled_from(WITH_PAGES))
 def test_pages_of_any_world_are_read(drawn: GenerationOptions, split: tuple[str, str]):
     universe = make_universe(drawn)

@@ -23,6 +23,7 @@ from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import TEXT, FactSources, Universe
+from tests.examples import examples
 from tests.fiction.generator.reader import PLAIN, PROSE, Reading, read
 from tests.fiction.generator.told import SPLITS, friendships, made, numbers, words
 from tests.fiction.universe.drawn import options
@@ -87,7 +88,7 @@ def test_articles_read_back_give_exactly_what_the_text_is_told(seed: int, split:
         assert article.entity == f"Q{1_000_000_000 + row}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(options(most=60), st.sampled_from(SPLITS), st.booleans())
 def test_articles_of_any_world_read_back(drawn: GenerationOptions, split: tuple[str, str], plain: bool):  # noqa: FBT001 - drawn
     universe = make_universe(drawn)
@@ -186,7 +187,7 @@ def test_places_say_where_they_lie():
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.integers(0, 150), max_size=6), st.booleans())
 def test_where_the_work_is_cut_changes_nothing(cuts: list[int], plain: bool):  # noqa: FBT001 - drawn
     universe, told, asked = made(2, "text=34,graph=33,web=33")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fiction.generator.split import WEB_PERCENT, SourceSplit, assign_sources, parse_split
 from fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, SOURCES, TEXT, FactSources, Universe
+from tests.examples import examples
 from tests.fiction.generator.told import SPLITS, made
 from worlds.folder import WorldError
 
@@ -51,7 +52,7 @@ def test_what_is_no_split_is_told_in_one_sentence(text: str, by: str, said: str)
         parse_split(text, by)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(shares, st.integers(0, 2**63 - 1))
 def test_shares_of_every_kind_of_fact_hold_up_to_rounding(asked: tuple[int, int, int], seed: int):
     universe, _, _ = made(1)
@@ -62,7 +63,7 @@ def test_shares_of_every_kind_of_fact_hold_up_to_rounding(asked: tuple[int, int,
             assert abs(masks.count(source) - len(masks) * share / 100) < 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(shares, st.integers(0, 2**63 - 1))
 def test_split_by_entity_each_person_has_one_source(asked: tuple[int, int, int], seed: int):
     universe, _, _ = made(1)
@@ -79,7 +80,7 @@ def test_split_by_entity_each_person_has_one_source(asked: tuple[int, int, int],
         assert abs(found.count(source) - len(universe) * share / 100) < 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(shares, st.integers(0, 2**63 - 1))
 def test_split_by_relation_each_kind_of_fact_has_one_source(asked: tuple[int, int, int], seed: int):
     universe, _, _ = made(1)

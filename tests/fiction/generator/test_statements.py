@@ -14,6 +14,7 @@ from fiction.generator.statements import generate_triples
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, FactSources, Universe
+from tests.examples import examples
 
 SPLITS = [
     ("everywhere", "both"),
@@ -140,7 +141,7 @@ def test_the_graph_tells_exactly_the_facts_of_its_split(split: str, by: str):
 
 
 @given(people=st.integers(1, 60), seed=st.integers(0, 2**63 - 1), choice=st.sampled_from(SPLITS))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_facts_of_people_are_those_of_the_split_in_any_world(people: int, seed: int, choice: tuple[str, str]):
     universe = universe_of(people, seed)
     told = assign_sources(universe, parse_split(*choice), seed)

@@ -12,6 +12,7 @@ from fiction.questions.decomposition import build_atomic_tree, to_published_tree
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.names import MAX_ANSWERS_SHOWN
 from fiction.questions.reasoning import ReasoningBuilder
+from tests.examples import examples
 from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, written
 
@@ -150,7 +151,7 @@ def condition(text: str) -> tuple[str, str, str]:
 WORLD = PlainWorld(UNIVERSE)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(EXPRESSIONS)
 def test_an_independent_interpreter_finds_the_gold_answers_at_every_node(expression: Any) -> None:
     told = build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression, "What is asked?"), THINGS)
@@ -161,7 +162,7 @@ def test_an_independent_interpreter_finds_the_gold_answers_at_every_node(express
     assert told["question"] == "What is asked?"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EXPRESSIONS)
 def test_every_answer_has_its_id_in_the_graph_where_it_has_one(expression: Any) -> None:
     for node in nodes(build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression), THINGS)):
@@ -202,7 +203,7 @@ def test_most_trees_of_the_paper_have_the_form_that_is_looked_for_here(shared_da
     assert sum(found) > 80
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EXPRESSIONS)
 def test_the_published_form_is_that_of_the_papers_files(expression: Any) -> None:
     told = to_published_tree(

@@ -15,6 +15,7 @@ from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import get_relation
 from fiction.universe.universe import FACTS, FactSources, Universe
+from tests.examples import examples
 from tests.fiction.questions.asked import EXPRESSIONS, UNIVERSE
 
 BITS = {"text": 1, "graph": 2, "web": 4}
@@ -187,7 +188,7 @@ NEEDS = [SourceNeeds(UNIVERSE, told) for told in TOLD]
 
 
 @example(ask.Count(ask.Related("aunt", ask.Named(1)), each=True), 0)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(EXPRESSIONS, st.sampled_from(range(len(TOLD))))
 def test_the_smallest_sets_of_sources_are_those_of_a_plain_search(expression: ask.Expression, told: int) -> None:
     assert NEEDS[told].find_sufficient_sets(expression) == needs(UNIVERSE, TOLD[told], expression)

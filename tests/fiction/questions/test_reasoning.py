@@ -18,6 +18,7 @@ from fiction.questions.reasoning import (
     split_relation,
 )
 from fiction.universe.relations import RELATIONS, KinshipRelation, find_related
+from tests.examples import examples
 from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 
 
@@ -31,7 +32,7 @@ def test_the_single_steps_of_a_relation_lead_where_it_leads(relation: KinshipRel
         assert found.tolist() == find_related(UNIVERSE, relation, start).tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(EXPRESSIONS)
 def test_operations_take_only_answers_that_came_before_and_the_last_one_gives_the_questions(expression: Any) -> None:
     root = ReasoningBuilder(THINGS).build_tree(expression, "What?")

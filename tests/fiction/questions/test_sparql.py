@@ -16,6 +16,7 @@ from fiction.questions.templates import QUESTION_KINDS
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, Universe
+from tests.examples import examples
 from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from worlds import terms
 from worlds.embedded.sparql_guard import check_query
@@ -57,7 +58,7 @@ def grows(expression: ask.Expression) -> bool:
     return isinstance(expression, GROWING) and all(map(grows, ask.child_expressions(expression)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_any_expression_has_the_same_answers_on_the_graph(expression: ask.Expression) -> None:
     gold = derived(expression, UNIVERSE, THINGS)
@@ -66,7 +67,7 @@ def test_any_expression_has_the_same_answers_on_the_graph(expression: ask.Expres
     assert sorted(given) == sorted(gold) or (given == ["no"] and not gold)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EXPRESSIONS.filter(grows))
 def test_a_graph_that_tells_a_part_gives_what_follows_from_that_part(expression: ask.Expression) -> None:
     assert sorted(found(PARTLY, build_sparql(expression, UNIVERSE))) == sorted(derived(expression, TOLD, THINGS))

@@ -12,6 +12,7 @@ from fiction.questions.decomposition import build_subquestions
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Named, Related
 from fiction.questions.reasoning import ReasoningBuilder
+from tests.examples import examples
 from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import PlainWorld, spoken
 
@@ -53,7 +54,7 @@ def text(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_the_answers_of_what_is_looked_up_are_in_its_facts_and_nothing_else_is(expression: Any) -> None:
     for one in told(expression):
@@ -68,7 +69,7 @@ def test_the_answers_of_what_is_looked_up_are_in_its_facts_and_nothing_else_is(e
             assert found == set(answers)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_the_last_answer_is_the_questions_and_a_reference_points_back(expression: Any) -> None:
     asked = told(expression)
@@ -107,7 +108,7 @@ def test_the_published_decompositions_have_the_form_that_is_looked_for_here(shar
     assert sum(found) > 140
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EXPRESSIONS)
 def test_the_sub_questions_have_the_published_form(expression: Any) -> None:
     asked = told(expression)

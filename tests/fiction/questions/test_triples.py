@@ -11,6 +11,7 @@ from fiction.questions import expressions as ask
 from fiction.questions.decomposition import build_triples, classify_structure
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.reasoning import ReasoningBuilder
+from tests.examples import examples
 from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import FACTS, WOMEN, PlainWorld, spoken
 
@@ -124,7 +125,7 @@ def is_simple(expression: ask.Expression) -> bool:
     return not any(isinstance(part, ask.Most) or not is_simple(part) for part in ask.child_expressions(expression))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(EXPRESSIONS.filter(is_simple))
 def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression: Any) -> None:
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
@@ -133,7 +134,7 @@ def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression
     assert answered(expression, found["decomposition"], EVERYTHING) == gold
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(EXPRESSIONS.filter(is_simple))
 def test_the_completed_triples_alone_suffice_for_the_answers(expression: Any) -> None:
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
@@ -143,7 +144,7 @@ def test_the_completed_triples_alone_suffice_for_the_answers(expression: Any) ->
         assert answered(expression, found["decomposition"], completed(found["completed"])) == gold
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_every_completed_triple_is_a_fact_with_its_ids_and_stands_once(expression: Any) -> None:
     rows = told(expression)["completed"]
@@ -161,7 +162,7 @@ def test_every_completed_triple_is_a_fact_with_its_ids_and_stands_once(expressio
     assert len({tuple(row.values()) for row in rows}) == len(rows)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_what_is_to_be_found_is_numbered_as_it_is_met(expression: Any) -> None:
     pattern = told(expression)["decomposition"]
@@ -171,7 +172,7 @@ def test_what_is_to_be_found_is_numbered_as_it_is_met(expression: Any) -> None:
     assert all(len(triple) == 3 and all(triple) for triple in pattern)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EXPRESSIONS)
 def test_a_chain_is_one_path_from_the_start_to_what_is_asked_for(expression: Any) -> None:
     pattern = told(expression)["decomposition"]

@@ -10,6 +10,7 @@ from fiction.universe.build import make_universe
 from fiction.universe.constraints import find_violations
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FACTS, NONE, WITHHELD, Friendships, Places, Universe
+from tests.examples import examples
 from tests.fiction.universe.recheck import broken, kinds
 
 MADE = make_universe(GenerationOptions(people=40, seed=2, family_size=20))
@@ -172,7 +173,7 @@ CHANGES = st.lists(
 PAIRS = st.lists(st.tuples(st.integers(0, len(MADE) - 1), st.integers(0, len(MADE) - 1)), min_size=1, max_size=30)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(CHANGES, st.none() | PAIRS, st.integers(0, len(MADE) - 1))
 def test_exactly_what_a_plain_recheck_finds_is_said(changes, pairs, namesake):
     universe = MADE

@@ -4,12 +4,13 @@ from hypothesis import given, settings
 from fiction.universe.build import make_universe
 from fiction.universe.constraints import find_family_trees
 from fiction.universe.options import GenerationOptions
+from tests.examples import examples
 from tests.fiction.universe.drawn import options
 
 MADE = make_universe(GenerationOptions(people=5_000, seed=4))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(options())
 def test_siblings_are_born_in_one_town_and_couples_live_together(asked):
     universe = make_universe(asked)

@@ -9,6 +9,7 @@ from fiction.universe.build import make_universe
 from fiction.universe.constraints import find_family_trees, find_violations
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import Friendships, Universe
+from tests.examples import examples
 from tests.fiction.universe.drawn import options
 
 ASKED = GenerationOptions(people=200, seed=3, collisions=0.1)
@@ -35,7 +36,7 @@ def walked(universe: Universe, start: int) -> dict[int, int]:
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(options(most=80))
 def test_trees_and_generations_are_those_that_one_walks_through(asked):
     universe = make_universe(asked)
@@ -95,7 +96,7 @@ def test_titles_that_are_not_made_from_names_are_said():
 
 @pytest.mark.parametrize("size", [1, 2, 25, 499])
 @given(st.integers(2, 20), st.integers(2, 20), st.integers(0, 2**63 - 1))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_a_family_of_any_size_grows_within_any_limits(size, generations, branching, seed):
     asked = GenerationOptions(people=size, seed=seed, family_size=size, generations=generations, branching=branching)
     tree, _ = find_family_trees(make_universe(asked))

@@ -15,6 +15,7 @@ from fiction.universe.constraints import find_violations
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import Universe
+from tests.examples import examples
 from tests.fiction.universe.drawn import digest, options
 from tests.fiction.universe.recheck import broken
 from worlds.folder import WorldError
@@ -29,7 +30,7 @@ GOLDEN = {
 """The bytes of these universes. Whoever changes what is drawn makes all seeds give other worlds, and says so."""
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(options())
 def test_every_universe_keeps_every_constraint(asked):
     universe = make_universe(asked)
@@ -37,7 +38,7 @@ def test_every_universe_keeps_every_constraint(asked):
     assert list(find_violations(universe, asked)) == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(options(collisions=st.floats(0, 0.5)))
 def test_so_does_one_with_namesakes_where_there_can_be_so_many(asked):
     try:

@@ -19,8 +19,9 @@ from reasoners.prompting import truncation
 from reasoners.prompting.builder import PromptBuilder, PromptFormat, PromptTooLong
 from reasoners.prompting.chat_format import ChatFormat
 from reasoners.prompting.react_format import ReActFormat
-from tests.reasoners.told import QUESTION, Told, record_of, steps_of
+from tests.examples import examples
 from tests.fixtures.harbour import no_meaning
+from tests.reasoners.told import QUESTION, Told, record_of, steps_of
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
 from worlds.source import World
@@ -51,7 +52,7 @@ def size(form: PromptFormat, messages: list[Message]) -> int:
 
 
 @given(st.sampled_from(FORMS), RECORDS, STEPS, st.integers(1_600, 8_000))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_prompt_is_within_its_size_or_the_error_says_that_it_cannot_be(
     form: PromptFormat, records: list[TraceRecord], taken: list[Told], context_tokens: int
 ) -> None:

@@ -24,6 +24,7 @@ from reasoners.replay.agent import ReplayReasoner
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
+from tests.examples import examples
 from tests.fixtures.town import Town
 from tests.reasoners.fleet import (
     SHIPS,
@@ -225,7 +226,7 @@ def test_another_relation_of_the_same_place_is_no_captain(ships: ToolContext) ->
 NAMES = st.from_regex(r"[A-Z][a-z]{3,7} [A-Z][a-z]{3,7}", fullmatch=True)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ship=NAMES, captain=NAMES, town=st.from_regex(r"[A-Z][a-z]{4,9}", fullmatch=True))
 def test_other_names_leave_the_same_steps(
     ship: str, captain: str, town: str, ships: ToolContext, tmp_path_factory: pytest.TempPathFactory

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.worker import QueryLimits
 from worlds.folder import GRAPH_FOLDER
@@ -180,7 +181,7 @@ def test_names_with_quotes_line_ends_and_emoji_are_looked_up_safely(isle, entity
 @example("x:\ud800")
 @example("x:%")
 @example("a" * 70_000)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isle, typed):
     assert isinstance(isle.graph.find(typed), list)
     assert isinstance(isle.graph.entities([typed]), list)

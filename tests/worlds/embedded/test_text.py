@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from worlds.build import WorldContents, build_world
 from worlds.embedded.text import EmbeddedText, strip_parenthesis
 from worlds.open import open_world
@@ -54,7 +55,7 @@ def test_an_article_without_text_can_be_read_and_found(isle):
 @example("a" * 100_000, 5)
 @example("lighthouse " * 10_000, 5)
 @example(" ".join(f"W{n}" for n in range(5000)), 5)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_typed_gives_at_most_k_different_hits_and_raises_nothing(isle, typed, k):
     hits = isle.text.search(typed, k)
     assert len(hits) == len(set(titles(hits))) <= max(k, 0)
@@ -62,7 +63,7 @@ def test_whatever_is_typed_gives_at_most_k_different_hits_and_raises_nothing(isl
 
 @given(typed_words)
 @example("\udcff")
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_title_is_typed_is_an_article_or_not_found(isle, typed):
     try:
         found = isle.text.article(typed)
@@ -122,7 +123,7 @@ def test_accents_may_be_left_out(tmp_path):
 
 
 @given(st.lists(st.text("abcABC ß🐙é_()\n\"'\\", min_size=1), min_size=1, max_size=6, unique=True))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_every_article_that_goes_in_comes_out_by_its_title(tmp_path_factory, names):
     articles = [Article(name, (f"About {name}.", "🐙\n"), f"Q{place}") for place, name in enumerate(names, 1)]
     home = tmp_path_factory.mktemp("home")
@@ -130,7 +131,7 @@ def test_every_article_that_goes_in_comes_out_by_its_title(tmp_path_factory, nam
     text = open_world(home, "any").text
     for article in articles:
         assert text.article(article.title) == article
-        assert text.articles_of(article.entity) == [article]
+        assert text.find_by_entity(article.entity) == [article]
 
 
 def test_the_parenthesis_that_tells_namesakes_apart_is_no_part_of_the_bare_title():

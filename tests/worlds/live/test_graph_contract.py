@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fiction.family import GraphKinshipSource, build_family
+from tests.examples import examples
 from tests.worlds.live.graphs import KINDS, opened
 from worlds.neighbourhood import load_neighbourhood
 from worlds.source import Cell, GraphSource, NotFound, QueryRefused, Relation
@@ -206,7 +207,7 @@ def test_names_with_quotes_line_ends_and_emoji_are_read_whole(isle):
 @example("x:\x00")
 @example("Tom\x00 Quill\x07")
 @example("a" * 70_000)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isle, typed):
     assert isinstance(isle.find(typed), list)
     assert isinstance(isle.entities([typed]), list)

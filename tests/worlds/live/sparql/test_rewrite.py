@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rdflib.plugins.sparql import prepareQuery
 from rdflib.plugins.sparql.parser import parseQuery
 
+from tests.examples import examples
 from worlds import terms
 from worlds.live.http.endpoint import SparqlEndpoint
 from worlds.live.sparql.rewrite import prepare_query
@@ -25,7 +26,7 @@ OWN = SparqlEndpoint(
 )
 
 FEW = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 """The second parser takes its time."""
 
