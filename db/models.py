@@ -3,6 +3,7 @@
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
 Library 1-n LibraryItem n-1 Trace; Run 1-n Trace
+Trace 1-n ModelCall n-1 Step; ModelCall n-n PromptMessage
 """
 
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ GENERATED_REASONER = "generated"
 RUN_ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
 """Of a run: it answered; it said that it could not; a person or a limit ended it; it broke."""
 ROLES = ("annotator", "reviewer", "admin")
+MODEL_CALL_STATES = ("open", "answered", "failed", "lost")
+"""Of a request to a model: sent; its reply is stored; it failed; its process ended before the reply was stored."""
 
 
 def utc_now() -> datetime:
@@ -44,6 +47,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         datetime: UtcDateTime,
         dict[str, Any]: ExactJson,
         list[str]: ExactJson,
+        list[list[str]]: ExactJson,
         list[dict[str, Any]]: ExactJson,
     }
 
@@ -102,7 +106,7 @@ class Question(Base):
 
 
 class Run(Base):
-    """One evaluation: a reasoner over questions, with everything needed to repeat it."""
+    """A reasoner over one or more questions, with everything needed to repeat it; fixed when it starts."""
 
     __tablename__ = "run"
 
@@ -112,6 +116,18 @@ class Run(Base):
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     library_id: Mapped[UUID | None] = mapped_column(default=None)
     """The version that its demonstrations came from; no foreign key, since it may live in another database."""
+    model: Mapped[str | None] = mapped_column(default=None)
+    """The language model's name; None for a reasoner without one, and where it was not recorded."""
+    encoder: Mapped[str | None] = mapped_column(default=None)
+    """The encoder that demonstrations were selected with."""
+    world_hash: Mapped[str | None] = mapped_column(default=None)
+    """The hash of the world's content at the start; None for a live world."""
+    code_version: Mapped[str | None] = mapped_column(default=None)
+    """The version of Showhow that started the run."""
+    tools: Mapped[list[str] | None] = mapped_column(default=None)
+    """The names of the tools that were offered; None where they were not recorded."""
+    options: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    """The reasoner's options by name."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -165,7 +181,11 @@ class Trace(Base):
 
 
 class Step(Base):
-    """Thought, action, observation, rating; written before its tool runs and completed after."""
+    """One span of a trace: thought, action, observation, rating.
+
+    A step with a tool is written before the tool runs and completed after. A step without a tool is finished when it is
+    written, unless it is begun open: then it is completed after its children. Positions follow the order of beginning.
+    """
 
     __tablename__ = "step"
     __table_args__ = (
@@ -187,28 +207,79 @@ class Step(Base):
     tool: Mapped[str | None] = mapped_column(default=None)
     arguments: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     origins: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """For each argument where its value came from; the forms are in reasoners/origins.py."""
+    """For each argument where its value came from; the forms are in reasoners/provenance.py."""
     observation: Mapped[str | None] = mapped_column(default=None)
     data: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    """The tool's result as JSON values, or what a step without a tool decided."""
     error: Mapped[str | None] = mapped_column(default=None)
+    error_kind: Mapped[str | None] = mapped_column(default=None)
+    """The kind of the error, such as "not found" or "time limit"; None without an error, and where it is not known."""
+    node: Mapped[str | None] = mapped_column(default=None)
+    """The name of the step's node in the reasoner's tree; None for a reasoner without one."""
+    skill: Mapped[str | None] = mapped_column(default=None)
+    """The name and version of the skill that decided the step."""
     rating: Mapped[int | None] = mapped_column(default=None)
     latency: Mapped[float | None] = mapped_column(default=None)
     """Seconds that the tool took."""
     usage: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    """What calls of the language model took: under "thought" those that wrote the step, under "tool" its tool's own."""
+    """What model calls took: under "thought" those that wrote the step, under "tool" those of its tool or its completion."""
     started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
-    """Unset while the tool runs, and for good when the process died meanwhile."""
+    """Unset while the tool runs or the step is open, and for good when the process died meanwhile."""
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
     """From the moment the step could be composed to the moment it was run."""
     active_seconds: Mapped[float | None] = mapped_column(default=None)
     """The part of it in which the person was at work: page visible, no pause of over 30 s."""
     parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
+    """The step that this one is a child of, in the same trace."""
     removed_at: Mapped[datetime | None] = mapped_column(default=None)
     version: Mapped[int] = mapped_column(default=1, nullable=False)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
 
     __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy's own way to declare it
+
+
+class PromptMessage(Base):
+    """A piece of a message that was sent to a model, stored once however many prompts repeat it."""
+
+    __tablename__ = "prompt_message"
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    """SHA-256 of the content, in hexadecimal digits."""
+    content: Mapped[str]
+
+
+class ModelCall(Base):
+    """One request to a language model: committed before it is sent, completed before its reply is used."""
+
+    __tablename__ = "model_call"
+    __table_args__ = (
+        CheckConstraint("state in ('open', 'answered', 'failed', 'lost')", name="state"),
+        Index("ix_model_call_trace", "trace_id", "state"),
+        Index("ix_model_call_step", "step_id"),
+    )
+
+    purpose: Mapped[str]
+    """What the reply is for: a step, the final answer, a tool's query ..."""
+    model: Mapped[str]
+    request_hash: Mapped[str]
+    """SHA-256 of the model, the messages and the parameters: equal requests have equal hashes."""
+    prompt: Mapped[list[list[str]]]
+    """For each message in order the hashes of its pieces; db/model_calls.py puts them together."""
+    trace_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
+    step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
+    """The step that the reply decided, or whose tool sent the request."""
+    state: Mapped[str] = mapped_column(default="open")
+    reply: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    usage: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    price: Mapped[float | None] = mapped_column(default=None)
+    """US dollars; None where the price is not known."""
+    seconds: Mapped[float | None] = mapped_column(default=None)
+    error: Mapped[str | None] = mapped_column(default=None)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+    created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
+    answered_at: Mapped[datetime | None] = mapped_column(default=None)
+    """When the reply or the failure was stored."""
 
 
 class Edit(Base):

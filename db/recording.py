@@ -10,16 +10,21 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
+from uuid_utils.compat import uuid7
 
 from db.assignments import complete_assignment, reserve_question, update_completed_count
 from db.database import Conflict, RowNotFound
+from db.model_calls import link_model_calls
 from db.models import Draft, Edit, Question, Step, Trace, utc_now
 from db.traces import increment_version, lock_draft, lock_step, record_edit
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A step as composed, before its tool runs; seconds are None where they were not measured."""
+    """A step as composed, before its tool runs; seconds are None where they were not measured.
+
+    `data` is for steps without a tool: a tool's data comes with its result.
+    """
 
     thought: str
     tool: str | None = None
@@ -28,21 +33,39 @@ class NewStep:
     wall_seconds: float | None = None
     active_seconds: float | None = None
     usage: dict[str, Any] | None = None
-    """What the calls of the language model took that wrote it."""
+    """What the model calls that wrote it took."""
     refusal: str | None = None
-    """Why its tool is not run at all; such a step is finished at once, with this as its error."""
+    """Why its tool is not run; such a step is finished at once, with this as its error."""
+    refusal_kind: str | None = None
+    """The kind of that error."""
+    parent: UUID | None = None
+    """The id of the step that this one is a child of."""
+    node: str | None = None
+    skill: str | None = None
+    data: dict[str, Any] | None = None
+    open: bool = False
+    """Leave a step without a tool unfinished until complete_step, so that children can be written first."""
+    id: UUID | None = None
+    """The step's id; None for a new one."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing remains to be done once it is written."""
+        return self.refusal is not None or (self.tool is None and not self.open)
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How a step's tool call went: text and data, or the error; `latency` in seconds."""
+    """How a tool call or an open step ended: text and data, or the error; `latency` in seconds."""
 
     text: str | None
     data: dict[str, Any] | None
     error: str | None
     latency: float | None
     usage: dict[str, Any] | None = None
-    """What the tool's own calls of the language model took."""
+    """What the tool's own model calls took, or those that completed an open step."""
+    error_kind: str | None = None
+    """The kind of the error, as the tool reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +100,13 @@ def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
 def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
     """Write the step before its tool runs, so that a crash shows what was tried; the draft is used up."""
     trace = lock_draft(session, trace_id, seen, by)
-    step = Step(
-        trace_id=trace_id,
-        position=_last_position(session, trace_id) + 1,
-        thought=new.thought,
-        tool=new.tool,
-        arguments=new.arguments,
-        origins=new.origins,
-        wall_seconds=new.wall_seconds,
-        active_seconds=new.active_seconds,
-        usage={"thought": new.usage} if new.usage else {},
-        error=new.refusal,
-        finished_at=utc_now() if new.tool is None or new.refusal is not None else None,
-    )
+    if new.parent is not None:
+        _check_parent(session, trace_id, new.parent)
+    step = build_step(trace_id, _last_position(session, trace_id) + 1, new)
     session.add(step)
+    if trace.run_id is not None:
+        session.flush()
+        link_model_calls(session, step)
     if trace.author_id is not None:
         reserve_question(session, trace.question_id, trace.author_id)
         _delete_draft(session, trace_id)
@@ -100,31 +116,61 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
 
 
 def complete_step(session: Session, step_id: UUID, observed: StepResult) -> Step:
-    """Write what the tool gave; a step is completed once."""
+    """Write the result of the tool or of an open step; a step is completed once."""
     step, trace = lock_step(session, step_id)
     if trace.status != "draft":
         raise Conflict(f"this trace is {trace.status} already; the observation of step {step.position} came too late")
     if step.finished_at is not None or step.removed_at is not None:
         raise Conflict(f"step {step.position} is finished or removed already; look at the newer state")
-    step.observation, step.data = observed.text, observed.data
-    step.error, step.latency = observed.error, observed.latency
-    if observed.usage:
-        step.usage = {**step.usage, "tool": observed.usage}
-    step.finished_at = utc_now()
+    apply_result(step, observed)
     increment_version(trace)
     session.flush()
     return step
+
+
+def build_step(trace_id: UUID, position: int, new: NewStep) -> Step:
+    """Make the step as it is before its tool runs."""
+    return Step(
+        trace_id=trace_id,
+        position=position,
+        thought=new.thought,
+        tool=new.tool,
+        arguments=new.arguments,
+        origins=new.origins,
+        data=new.data,
+        error=new.refusal,
+        error_kind=new.refusal_kind,
+        node=new.node,
+        skill=new.skill,
+        usage={"thought": new.usage} if new.usage else {},
+        finished_at=utc_now() if new.is_finished else None,
+        wall_seconds=new.wall_seconds,
+        active_seconds=new.active_seconds,
+        parent_id=new.parent,
+        id=new.id or uuid7(),
+    )
+
+
+def apply_result(step: Step, observed: StepResult) -> None:
+    """Finish the step with this result; data that it was begun with stays unless the result brings its own."""
+    step.observation = observed.text
+    step.data = observed.data if observed.data is not None else step.data
+    step.error, step.error_kind, step.latency = observed.error, observed.error_kind, observed.latency
+    if observed.usage:
+        step.usage = {**step.usage, "tool": observed.usage}
+    step.finished_at = utc_now()
 
 
 def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
     """Make the last step ready to be completed anew with its own arguments; what it had observed is kept as an Edit."""
     step = _lock_last_step(session, step_id, seen, by)
     before: dict[str, Any] = {
-        name: getattr(step, name) for name in ("observation", "data", "error", "rating", "latency", "usage")
+        name: getattr(step, name)
+        for name in ("observation", "data", "error", "error_kind", "rating", "latency", "usage")
     }
     before["started_at"] = step.started_at.isoformat()
     record_edit(session, step, "run again", before, by)
-    step.observation = step.data = step.error = step.rating = step.latency = None
+    step.observation = step.data = step.error = step.error_kind = step.rating = step.latency = None
     step.usage = {name: taken for name, taken in step.usage.items() if name != "tool"}
     step.started_at, step.finished_at = utc_now(), None
     session.flush()
@@ -239,6 +285,12 @@ def _lock_last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Ste
         raise Conflict(f"step {step.position} has no tool to run")
     increment_version(trace)
     return step
+
+
+def _check_parent(session: Session, trace_id: UUID, parent_id: UUID) -> None:
+    parent = session.get(Step, parent_id)
+    if parent is None or parent.trace_id != trace_id or parent.removed_at is not None:
+        raise Conflict(f"the parent step {parent_id} is not in this trace, or was undone; look at the newer state")
 
 
 def _delete_draft(session: Session, trace_id: UUID) -> None:

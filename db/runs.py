@@ -14,6 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
+from db.model_calls import mark_lost_model_calls
 from db.models import Edit, Question, Run, Step, Trace, utc_now
 from db.recording import TraceAnswers
 from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
@@ -115,6 +116,7 @@ def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
         before = {"status": "failed", "ending": trace.ending, "failure": trace.failure}
         session.add(Edit(trace_id=trace_id, action="status", before=before))
     trace.status, trace.ending, trace.failure, trace.submitted_at = "draft", None, None, None
+    mark_lost_model_calls(session, trace_id)
     increment_version(trace)
     session.flush()
     return trace

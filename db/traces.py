@@ -4,7 +4,7 @@ The version of a trace: who may change it, and what a person is told when somebo
 Going on from an earlier trace: a copy up to a step, which knows where it came from.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -89,6 +89,9 @@ COPIED_FIELDS = (
     "observation",
     "data",
     "error",
+    "error_kind",
+    "node",
+    "skill",
     "rating",
     "latency",
     "usage",
@@ -100,7 +103,11 @@ COPIED_FIELDS = (
 
 
 def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID | None) -> Trace:
-    """A new draft of the author's (of nobody's for a run) with copies of steps 1 to `position` (0 for none)."""
+    """Start a draft of the author's, or a run's, with copies of steps 1 to `position` (0 for none).
+
+    A step without a tool of which children are cut off is copied as it was before it was completed: without its result,
+    and for a run open again.
+    """
     parent = session.get(Trace, trace_id)
     if parent is None:
         raise RowNotFound(f"there is no trace {trace_id} to fork")
@@ -117,13 +124,36 @@ def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID 
     session.add(child)
     session.flush()
     copies: dict[UUID, UUID] = {}
+    cut = _steps_with_later_children(session, trace_id, steps)
     for step in steps:
         copy = Step(trace_id=child.id, **{name: getattr(step, name) for name in COPIED_FIELDS})
+        if step.id in cut and step.tool is None:
+            copy.observation = copy.error = copy.error_kind = copy.latency = None
+            copy.finished_at = None if author_id is None else copy.started_at
         copy.parent_id = copies.get(step.parent_id) if step.parent_id else None
         copies[step.id] = copy.id
         session.add(copy)
         session.flush()
     return child
+
+
+def _steps_with_later_children(session: Session, trace_id: UUID, steps: Sequence[Step]) -> set[UUID]:
+    """Find the steps that have a descendant after the last of them."""
+    position = steps[-1].position if steps else 0
+    later = select(Step.parent_id).where(
+        Step.trace_id == trace_id,
+        Step.removed_at.is_(None),
+        Step.position > position,
+        Step.parent_id.is_not(None),
+    )
+    parents = {step.id: step.parent_id for step in steps}
+    cut: set[UUID] = set()
+    for parent in session.scalars(later):
+        ancestor = parent
+        while ancestor in parents and ancestor not in cut:
+            cut.add(ancestor)
+            ancestor = parents[ancestor]
+    return cut
 
 
 def load_trace(session: Session, trace_id: UUID) -> TraceRecord:

@@ -41,9 +41,11 @@ class ExactText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        if value is not None:
-            check_storable_text(value)
-        return value
+        if value is None:
+            return None
+        check_storable_text(value)
+        # A member of a StrEnum goes in by its value; psycopg would take its name.
+        return str(value)
 
 
 class ExactJson(TypeDecorator[Any]):

@@ -14,12 +14,14 @@ A language model's words may be shown as they come, by yielding Saying; nothing 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from uuid import UUID
 
 from db.models import Step
 from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
 from llm.types import TextDelta
 from tools.tool import Tool, ToolContext, ToolResult
+from worlds.source import ErrorKind
 
 
 class ReasonerError(Exception):
@@ -43,6 +45,31 @@ class Action:
     """What the calls of the language model took that wrote it."""
     rejection: str | None = None
     """Why it cannot be run: it does not parse, names no tool, lacks an argument. It becomes the step's error."""
+    parent: UUID | None = None
+    """The id of the action or earlier step that this one is a child of."""
+    node: str | None = None
+    """The name of its node in the reasoner's tree; a resumed reasoner finds its place by it."""
+    skill: str | None = None
+    """The name and version of the skill that decided it."""
+    data: dict[str, Any] | None = None
+    """What an action without a tool decided, as JSON values."""
+    open: bool = False
+    """Leave the step of an action without a tool unfinished until the reasoner yields its StepCompletion."""
+    id: UUID | None = None
+    """The id for its step, made by the reasoner (uuid7) where a child or a completion is to name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCompletion:
+    """The end of a step that was begun open, by this run or before it was resumed."""
+
+    step: UUID
+    observation: str | None = None
+    data: dict[str, Any] | None = None
+    error: str | None = None
+    error_kind: ErrorKind | None = None
+    usage: dict[str, Any] | None = None
+    """What the model calls after the last child took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +93,13 @@ class Task:
     demonstrations: Sequence[TraceRecord] = ()
     """The best first."""
     prior_steps: Sequence[Step] = ()
-    """The steps that are there already, where a run goes on after a stop or from a step."""
+    """The steps that are there already, where a run is resumed or continues from a step.
+
+    Every tool call among them is finished. A step without a tool may still be open: the reasoner completes it.
+    """
 
 
-ReasonerGenerator = Generator[Action | TextDelta, ToolResult | None, FinalAnswer]
+ReasonerGenerator = Generator[Action | StepCompletion | TextDelta, ToolResult | None, FinalAnswer]
 
 
 class Reasoner(Protocol):

@@ -1,12 +1,10 @@
 """Where the record of a run is kept: in the store, each step before its tool runs, or in memory for an evaluation."""
 
-from dataclasses import asdict
-from typing import Any
 from uuid import UUID, uuid4
 
 from db import recording, runs, traces
 from db.database import Database
-from db.models import Step, Trace, utc_now
+from db.models import Step, Trace
 from db.recording import NewStep, StepResult
 from db.runs import RunOutcome
 from llm.usage import Usage
@@ -33,27 +31,12 @@ class MemoryRecorder:
 
     def begin(self, new: NewStep) -> Step:
         """Add a step."""
-        told: dict[str, Any] = asdict(new)
-        usage, refused = told.pop("usage"), told.pop("refused")
-        done = new.tool is None or refused is not None
-        self.steps.append(
-            Step(
-                trace_id=self.id,
-                position=len(self.steps) + 1,
-                **told,
-                usage={"thought": usage} if usage else {},
-                error=refused,
-                finished_at=utc_now() if done else None,
-            )
-        )
+        self.steps.append(recording.build_step(self.id, len(self.steps) + 1, new))
         return self.steps[-1]
 
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Fill in what its tool gave."""
-        step.observation, step.data = observed.text, observed.data
-        step.error, step.latency = observed.error, observed.latency
-        step.usage = {**step.usage, **({"tool": observed.usage} if observed.usage else {})}
-        step.finished_at = utc_now()
+        recording.apply_result(step, observed)
         return step
 
     def finish(self, ended: RunOutcome) -> None:

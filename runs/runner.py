@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
 from db.database import StoreError
 from db.models import Step
@@ -21,11 +22,20 @@ from db.runs import RunOutcome
 from llm.errors import ChatError
 from llm.types import TextDelta
 from llm.usage import Usage
-from reasoners.base import Action, FinalAnswer, QuestionRefused, Reasoner, ReasonerError, ReasonerGenerator, Task
+from reasoners.base import (
+    Action,
+    FinalAnswer,
+    QuestionRefused,
+    Reasoner,
+    ReasonerError,
+    ReasonerGenerator,
+    StepCompletion,
+    Task,
+)
 from runs.budget import BudgetMeter, RunLimitExceeded, RunLimits
 from tools.errors import ToolError
 from tools.tool import Tool, ToolResult
-from worlds.source import SourceError
+from worlds.source import ErrorKind, SourceError
 
 WorkResult = TypeVar("WorkResult")
 
@@ -78,7 +88,7 @@ class RunRecorder(Protocol):
 
     @property
     def recorded_steps(self) -> list[Step]:
-        """The steps that are there already; the last one may be unfinished."""
+        """The steps that are there already; tool calls and open steps among them may be unfinished."""
 
     @property
     def usage(self) -> Usage:
@@ -111,8 +121,9 @@ class RunControl:
 def run_reasoner(reasoner: Reasoner, task: Task, keeper: RunRecorder, reins: RunControl | None = None) -> RunOutcome:
     """Let the reasoner answer the task's question; how that ends is kept and given, whatever it is.
 
-    The steps that the keeper has are taken as they are; an unfinished last one is run first. A StoreError leaves the
-    trace as it is, to be gone on with; any other exception is a fault of the program, fails the trace and is raised.
+    The steps that the keeper has are taken as they are: unfinished tool calls are run first, open steps without a tool
+    are left to the reasoner. A StoreError leaves the trace as it is, to be resumed; any other exception is a fault of
+    the program, fails the trace and is raised.
     """
     driver = _RunDriver(task, keeper, reins or RunControl())
     try:
@@ -137,6 +148,7 @@ class _RunDriver:
         self._meter = BudgetMeter(reins.limits, len(keeper.recorded_steps), keeper.usage)
         self._worker = CancellableWorker()
         self._abandoned = Event()
+        self._open_steps: dict[UUID, Step] = {}
 
     def run(self, reasoner: Reasoner) -> RunOutcome:
         """How it ended."""
@@ -165,7 +177,8 @@ class _RunDriver:
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
         moves: ReasonerGenerator | None = None
         try:
-            taken = self._complete_last_step()
+            taken = self._complete_tool_calls()
+            self._open_steps = {step.id: step for step in taken if step.finished_at is None}
             moves = reasoner.solve(replace(self._task, prior_steps=taken))
             outcome: ToolResult | None = None
             while True:
@@ -174,20 +187,23 @@ class _RunDriver:
                 move = self._worker.run(lambda m=moves, o=outcome: self._advance(m, o), self._check_cancelled)  # type: ignore[misc]
                 if isinstance(move, FinalAnswer):
                     return move
-                outcome = self._run_action(move, self._meter.seconds - before)
+                if isinstance(move, StepCompletion):
+                    outcome = self._complete_open_step(move)
+                else:
+                    outcome = self._run_action(move, self._meter.seconds - before)
         finally:
             self._abandoned.set()
             self._worker.shut_down(moves.close if moves is not None else lambda: None)
 
-    def _complete_last_step(self) -> list[Step]:
-        """The steps that are there, the last one run if it was not."""
-        taken = self._recorder.recorded_steps
-        if taken and taken[-1].finished_at is None:
-            outcome = self._call_tool(taken[-1].tool or "", taken[-1].arguments)
-            taken = [*taken[:-1], self._complete(taken[-1], outcome)]
-        return taken
+    def _complete_tool_calls(self) -> list[Step]:
+        """The recorded steps, after the tool of each unfinished one was run; steps without a tool stay open."""
+        steps = self._recorder.recorded_steps
+        for place, step in enumerate(steps):
+            if step.finished_at is None and step.tool is not None:
+                steps[place] = self._complete(step, self._call_tool(step.tool, step.arguments))
+        return steps
 
-    def _advance(self, moves: ReasonerGenerator, outcome: ToolResult | None) -> Action | FinalAnswer:
+    def _advance(self, moves: ReasonerGenerator, outcome: ToolResult | None) -> Action | StepCompletion | FinalAnswer:
         """The next action or the conclusion; what is said meanwhile is handed on."""
         try:
             move = moves.send(outcome)
@@ -214,16 +230,44 @@ class _RunDriver:
                 wall_seconds=seconds,
                 usage=action.usage,
                 refusal=action.rejection,
+                refusal_kind=str(ErrorKind.WRONG_ARGUMENTS) if action.rejection is not None else None,
+                parent=action.parent,
+                node=action.node,
+                skill=action.skill,
+                data=action.data,
+                open=action.open,
+                id=action.id,
             )
         )
         self._meter.steps += 1
         if action.rejection is not None:
-            return ToolResult(observation=None, error=action.rejection, seconds=0.0)
+            kind = ErrorKind.WRONG_ARGUMENTS
+            return ToolResult(observation=None, error=action.rejection, seconds=0.0, error_kind=kind)
         if action.tool is None:
+            if step.finished_at is None:
+                self._open_steps[step.id] = step
             return NO_OUTCOME
         outcome = self._call_tool(action.tool, action.arguments)
         self._complete(step, outcome)
         return outcome
+
+    def _complete_open_step(self, completion: StepCompletion) -> ToolResult:
+        step = self._open_steps.pop(completion.step, None)
+        if step is None:
+            raise ReasonerError(f"the step {completion.step} is not open, so that it cannot be completed")
+        self._meter.add(completion.usage)
+        self._recorder.complete(
+            step,
+            StepResult(
+                text=completion.observation,
+                data=completion.data,
+                error=completion.error,
+                latency=None,
+                usage=completion.usage,
+                error_kind=str(completion.error_kind) if completion.error_kind is not None else None,
+            ),
+        )
+        return NO_OUTCOME
 
     def _complete(self, step: Step, outcome: ToolResult) -> Step:
         self._meter.usage += outcome.usage or Usage()
@@ -232,8 +276,8 @@ class _RunDriver:
     def _call_tool(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         tool: Tool | None = self._tools.get(name)
         if tool is None:
-            known = ", ".join(self._tools)
-            return ToolResult(observation=None, error=f"there is no tool {name} here; use one of {known}", seconds=0.0)
+            error = f"there is no tool {name} here; use one of {', '.join(self._tools)}"
+            return ToolResult(observation=None, error=error, seconds=0.0, error_kind=ErrorKind.UNAVAILABLE)
         return self._worker.run(lambda: tool.call(self._task.context, arguments), self._check_cancelled)
 
     def _check_cancelled(self) -> None:
@@ -247,7 +291,8 @@ def convert_outcome(outcome: ToolResult) -> StepResult:
     seen = outcome.observation
     text, data = (seen.text, seen.data) if seen else (None, None)
     usage = outcome.usage.to_json() if outcome.usage else None
-    return StepResult(text=text, data=data, error=outcome.error, latency=outcome.seconds, usage=usage)
+    kind = str(outcome.error_kind) if outcome.error_kind is not None else None
+    return StepResult(text, data, outcome.error, outcome.seconds, usage, kind)
 
 
 def _format_step_count(count: int) -> str:

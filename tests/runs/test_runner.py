@@ -85,7 +85,7 @@ MOVES = st.one_of(
     st.builds(Action, WORDS, CALLS, ARGUMENTS, usage=st.sampled_from([None, USED])),
     st.builds(Action, WORDS, st.just("echo"), st.just({"wrong": 1})),
     st.builds(Action, WORDS),
-    st.builds(Action, WORDS, st.sampled_from([None, "echo"]), refused=st.text(min_size=1, max_size=9)),
+    st.builds(Action, WORDS, st.sampled_from([None, "echo"]), rejection=st.text(min_size=1, max_size=9)),
     st.builds(TextDelta, WORDS),
 )
 

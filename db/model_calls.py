@@ -1,0 +1,189 @@
+"""Requests to language models: each is committed before it is sent, and its reply before the reply is used.
+
+    with database.begin() as session:
+        call = begin_model_call(session, ModelRequest("step", "gpt-4.1", messages), trace_id=trace.id, secrets=[api_key])
+    reply = ...                                    # the request itself, outside any transaction
+    with database.begin() as session:
+        complete_model_call(session, call.id, ModelReply(reply, usage, price, seconds))
+
+A call that is still open when its run is resumed was sent by a process that ended: it becomes "lost", and a late reply
+to it is refused. Messages are stored by their content: a prefix that a thousand prompts repeat takes its place once.
+Model calls belong to the database they were made in. They are not exported with traces: a trace holds what was decided.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from db.database import Conflict, RowNotFound
+from db.models import ModelCall, PromptMessage, Step, utc_now
+from db.types import dump_json
+
+PIECE_CHARACTERS = 4096
+"""Messages are stored in pieces of this length, so that a message that grows from call to call shares its beginning."""
+REDACTED = "[key removed]"
+"""Stands in a stored message for a secret."""
+_QUERY_BATCH_SIZE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request as it is sent: messages are JSON objects, parameters what else determines the reply (never a key)."""
+
+    purpose: str
+    model: str
+    messages: Sequence[Mapping[str, Any]]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the model, the messages and the parameters; the purpose does not count."""
+        content = {"model": self.model, "messages": list(self.messages), "parameters": self.parameters}
+        return _hash_text(json.dumps(content, sort_keys=True, ensure_ascii=False))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A reply as it is stored; price in US dollars, None where it is not known."""
+
+    reply: dict[str, Any]
+    usage: dict[str, Any] | None = None
+    price: float | None = None
+    seconds: float | None = None
+
+
+def begin_model_call(
+    session: Session,
+    request: ModelRequest,
+    *,
+    trace_id: UUID | None = None,
+    step_id: UUID | None = None,
+    secrets: Collection[str] = (),
+) -> ModelCall:
+    """Store a request before it is sent; every occurrence of a secret in its messages is replaced first.
+
+    A call for a trace without `step_id` is linked to the next step that the run begins.
+    """
+    texts = [_redact(dump_json(dict(message)), secrets) for message in request.messages]
+    pieces = [[text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS)] for text in texts]
+    _insert_pieces(session, {_hash_text(piece): piece for message in pieces for piece in message})
+    call = ModelCall(
+        purpose=request.purpose,
+        model=request.model,
+        request_hash=request.hash,
+        prompt=[[_hash_text(piece) for piece in message] for message in pieces],
+        trace_id=trace_id,
+        step_id=step_id,
+    )
+    session.add(call)
+    session.flush()
+    return call
+
+
+def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> ModelCall:
+    """Store the reply; Conflict if the call was completed or given up, and then the reply must not be used."""
+    call = _lock_open_call(session, call_id)
+    call.state, call.reply, call.usage = "answered", reply.reply, reply.usage
+    call.price, call.seconds, call.answered_at = reply.price, reply.seconds, utc_now()
+    session.flush()
+    return call
+
+
+def fail_model_call(
+    session: Session,
+    call_id: UUID,
+    error: str,
+    *,
+    usage: dict[str, Any] | None = None,
+    price: float | None = None,
+    seconds: float | None = None,
+) -> ModelCall:
+    """Store why the request has no usable reply, and what it took all the same."""
+    call = _lock_open_call(session, call_id)
+    call.state, call.error, call.usage = "failed", error, usage
+    call.price, call.seconds, call.answered_at = price, seconds, utc_now()
+    session.flush()
+    return call
+
+
+def mark_lost_model_calls(session: Session, trace_id: UUID) -> int:
+    """Give up the trace's open calls, and return how many; call it when no process works on the trace any more."""
+    lost = update(ModelCall).where(ModelCall.trace_id == trace_id, ModelCall.state == "open")
+    return int(session.execute(lost.values(state="lost")).rowcount)  # type: ignore[attr-defined]
+
+
+def link_model_calls(session: Session, step: Step) -> None:
+    """Link the trace's calls that belong to no step yet to this one, which they decided."""
+    unlinked = update(ModelCall).where(ModelCall.trace_id == step.trace_id, ModelCall.step_id.is_(None))
+    session.execute(unlinked.values(step_id=step.id))
+
+
+def load_prompt(session: Session, call_id: UUID) -> list[dict[str, Any]]:
+    """Load the messages of a call exactly as they were sent, secrets apart."""
+    call = session.get(ModelCall, call_id)
+    if call is None:
+        raise RowNotFound(f"there is no model call {call_id} here; it may be in another database")
+    hashes = sorted({piece for message in call.prompt for piece in message})
+    contents: dict[str, str] = {}
+    for start in range(0, len(hashes), _QUERY_BATCH_SIZE):
+        some = hashes[start : start + _QUERY_BATCH_SIZE]
+        rows = session.execute(select(PromptMessage.hash, PromptMessage.content).where(PromptMessage.hash.in_(some)))
+        contents.update((row.hash, row.content) for row in rows)
+    return [json.loads("".join(contents[piece] for piece in message)) for message in call.prompt]
+
+
+def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
+    """List the trace's calls in the order they were sent."""
+    calls = select(ModelCall).where(ModelCall.trace_id == trace_id).order_by(ModelCall.created_at, ModelCall.id)
+    return list(session.scalars(calls))
+
+
+def model_call_of_step(session: Session, step_id: UUID) -> ModelCall | None:
+    """The call whose reply decided the step: the last answered one before it began; None where there is none."""
+    calls = (
+        select(ModelCall)
+        .join(Step, Step.id == ModelCall.step_id)
+        .where(Step.id == step_id, ModelCall.state == "answered", ModelCall.created_at <= Step.started_at)
+        .order_by(ModelCall.created_at.desc(), ModelCall.id.desc())
+    )
+    return session.scalars(calls.limit(1)).first()
+
+
+def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
+    call = session.get(ModelCall, call_id, with_for_update=True, populate_existing=True)
+    if call is None:
+        raise RowNotFound(f"there is no model call {call_id} here; it may be in another database")
+    if call.state != "open":
+        raise Conflict(f"this model call is {call.state} already; its reply came too late and is not used")
+    return call
+
+
+def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
+    """Store the pieces that are not there yet; in one order, so that two writers do not wait for each other in a ring."""
+    hashes = sorted(pieces)
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    for start in range(0, len(hashes), _QUERY_BATCH_SIZE):
+        some = hashes[start : start + _QUERY_BATCH_SIZE]
+        stored = set(session.scalars(select(PromptMessage.hash).where(PromptMessage.hash.in_(some))))
+        rows = [{"hash": piece, "content": pieces[piece]} for piece in some if piece not in stored]
+        if rows:
+            session.execute(insert(PromptMessage).on_conflict_do_nothing(), rows)
+
+
+def _redact(text: str, secrets: Collection[str]) -> str:
+    for secret in secrets:
+        if secret:
+            # The text is JSON, where a secret stands as JSON writes it.
+            text = text.replace(dump_json(secret)[1:-1], REDACTED)
+    return text
+
+
+def _hash_text(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

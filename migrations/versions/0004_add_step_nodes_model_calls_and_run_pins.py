@@ -1,0 +1,149 @@
+"""Add step nodes and error kinds, model calls, and what runs pin.
+
+The kind of an error is stored from this revision on. Of failed steps that are there already it is classified here once,
+from their sentences, by the rules that the program had until now.
+"""
+
+import re
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+BATCH_SIZE = 1000
+RUN_COLUMNS = ("model", "encoder", "world_hash", "code_version")
+STEP_COLUMNS = ("node", "skill", "error_kind")
+PATTERNS_BY_KIND = {
+    "refused query": (
+        r"^The query (?:is|has|holds|would|calls|gives) ",
+        r"^SERVICE |^Only SELECT and ASK are answered",
+        r"^\S+ takes no query as long ",
+    ),
+    "not found": (
+        r"^There is no (?:article|page) ",
+        r"^Nothing in this world is called ",
+        r"^This world knows none of ",
+        r"^This world(?:'s graph)? does not know ",
+        r"^No (?:entity|word) of ",
+        r"^The question names no relation ",
+        r" may mean several things; name ",
+    ),
+    "wrong arguments": (r"^\S+ cannot run: ", r"^\S+ needs (?:at least|a SPARQL) ", r" is no entity id; "),
+    "model": (
+        r"SHOWHOW_MODEL|language model|^The model |no reply\b",
+        r"refuses the key |has no model |takes no more requests |does not take the request |failed \(\d+\)",
+        r"^The reply of |did not reply in time|did not finish its reply|used up its tokens|an empty message",
+    ),
+    "time limit": (
+        r"limit of (?:time|[\d.,e+-]+ (?:s|MB))\b",
+        r"did not answer within |kept the graph busy for |places there were taken by other questions",
+    ),
+    "unavailable": (
+        r"cannot be (?:opened|read|written|loaded)|^The (?:record|header|server|tool) |^The process .* has died",
+        r"could not answer|times in a row|has no such address|does not let us ask",
+        r" answered (?:in|with|something|\d+)\b",
+        r"^\S+ (?:refused \(|redirects (?:to|more than) |sends more than |is busy \()|ha[sd] not been asked this ",
+        r"broke off after |^Live sources are not asked |^Nothing is fetched from |^There is no (?:graph|world|tool) ",
+        r"and the world .* has none|; try again .{1,20}\.$| leads from https to an open",
+    ),
+}
+OTHER_KIND = "other"
+COMPILED_PATTERNS = {kind: re.compile("|".join(patterns)) for kind, patterns in PATTERNS_BY_KIND.items()}
+
+# Column by column and not in batches: SQLite would copy each table, which the rows that refer to it forbid.
+
+
+def upgrade() -> None:
+    for name in STEP_COLUMNS:
+        op.add_column("step", sa.Column(name, sa.Text(), nullable=True))
+    for name in RUN_COLUMNS:
+        op.add_column("run", sa.Column(name, sa.Text(), nullable=True))
+    op.add_column("run", sa.Column("tools", sa.JSON(none_as_null=True), nullable=True))
+    op.add_column("run", sa.Column("options", sa.JSON(none_as_null=True), nullable=False, server_default="{}"))
+    _create_model_calls()
+    _classify_errors(op.get_bind())
+    _pin_runs(op.get_bind())
+
+
+def _create_model_calls() -> None:
+    op.create_table(
+        "prompt_message",
+        sa.Column("hash", sa.Text(), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("hash", name=op.f("pk_prompt_message")),
+    )
+    op.create_table(
+        "model_call",
+        sa.Column("purpose", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("request_hash", sa.Text(), nullable=False),
+        sa.Column("prompt", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("trace_id", sa.Uuid(), nullable=True),
+        sa.Column("step_id", sa.Uuid(), nullable=True),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("reply", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("usage", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("price", sa.Double(), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("answered_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("state in ('open', 'answered', 'failed', 'lost')", name=op.f("ck_model_call_state")),
+        sa.ForeignKeyConstraint(["step_id"], ["step.id"], name=op.f("fk_model_call_step_id_step")),
+        sa.ForeignKeyConstraint(["trace_id"], ["trace.id"], name=op.f("fk_model_call_trace_id_trace")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_model_call")),
+    )
+    op.create_index("ix_model_call_trace", "model_call", ["trace_id", "state"])
+    op.create_index("ix_model_call_step", "model_call", ["step_id"])
+
+
+def _classify_errors(connection: sa.Connection) -> None:
+    step = sa.table(
+        "step", sa.column("id", sa.Uuid()), sa.column("error", sa.Text()), sa.column("error_kind", sa.Text())
+    )
+    rows = connection.execute(sa.select(step.c.id, step.c.error).where(step.c.error.is_not(None))).all()
+    kinds = [{"step_id": row.id, "kind": _classify_error(row.error)} for row in rows]
+    update = step.update().where(step.c.id == sa.bindparam("step_id")).values(error_kind=sa.bindparam("kind"))
+    for start in range(0, len(kinds), BATCH_SIZE):
+        connection.execute(update, kinds[start : start + BATCH_SIZE])
+
+
+def _classify_error(error: str) -> str:
+    return next((kind for kind, pattern in COMPILED_PATTERNS.items() if pattern.search(error)), OTHER_KIND)
+
+
+def _pin_runs(connection: sa.Connection) -> None:
+    """Copy what the configuration of a run says of its model and options; the rest was not recorded."""
+    names = ("id", "configuration", "model", "options")
+    types = (sa.Uuid(), sa.JSON(), sa.Text(), sa.JSON())
+    run = sa.table("run", *(sa.column(name, kind) for name, kind in zip(names, types, strict=True)))
+    for run_id, configuration in connection.execute(sa.select(run.c.id, run.c.configuration)).all():
+        pins = _pinned_values(configuration)
+        if pins:
+            connection.execute(run.update().where(run.c.id == run_id).values(**pins))
+
+
+def _pinned_values(configuration: Any) -> dict[str, Any]:
+    values = configuration if isinstance(configuration, dict) else {}
+    run_config = values["way"] if isinstance(values.get("way"), dict) else values
+    model, options = values.get("model"), run_config.get("options")
+    pins = {
+        "model": model if isinstance(model, str) else None,
+        "options": options if isinstance(options, dict) else None,
+    }
+    return {name: value for name, value in pins.items() if value}
+
+
+def downgrade() -> None:
+    op.drop_table("model_call")
+    op.drop_table("prompt_message")
+    for name in ("options", "tools", *reversed(RUN_COLUMNS)):
+        op.drop_column("run", name)
+    for name in reversed(STEP_COLUMNS):
+        op.drop_column("step", name)
