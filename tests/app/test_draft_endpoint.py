@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID, uuid4
@@ -8,35 +9,34 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app import draft_endpoint
+from app.services import use_services
 from db import projects, recording
 from db.drafts import find_draft
-from runs import services
+from runs.services import Services
+from settings import Settings
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("SHOWHOW_HOME", str(tmp_path))
-    for part in (services.settings, services.database):
-        part.cache_clear()
-    yield tmp_path
-    services.database().close()
-    for part in (services.settings, services.database):
-        part.cache_clear()
+def services(tmp_path: Path) -> Iterator[Services]:
+    built = Services(Settings.from_env({"SHOWHOW_HOME": str(tmp_path)}))
+    with use_services(built):
+        yield built
+    built.close()
 
 
 @pytest.fixture
-def client(home: Path):
+def client(services: Services):
     app = Starlette(routes=[Route("/drafts/{trace_id:uuid}", draft_endpoint.save_draft, methods=["POST"])])
     with TestClient(app) as opened:
         yield opened
 
 
 @pytest.fixture
-def trace(home: Path) -> UUID:
+def trace(services: Services) -> UUID:
     question = SimpleNamespace(
         text="?", source_id=None, dataset=None, split=None, kind=None, gold_answers=[], decomposition=[], details={}
     )
-    with services.database().begin() as session:
+    with services.database.begin() as session:
         project = projects.create_project(session, "P", "w")
         projects.add_questions(session, project.id, [question])
         asked = projects.list_questions(session, project.id)[0]
@@ -44,11 +44,11 @@ def trace(home: Path) -> UUID:
         return recording.start_trace(session, asked.id, ada.id).id
 
 
-def test_a_draft_is_kept_and_the_moment_is_told(client: TestClient, trace: UUID):
+def test_a_draft_is_kept_and_the_moment_is_told(client: TestClient, services: Services, trace: UUID):
     content = {"step": 1, "fields": {"thought": "Half a tho😀"}, "opened": 5.0}
     reply = client.post(f"/drafts/{trace}?token={draft_endpoint.draft_token(trace)}", json=content)
     assert reply.status_code == 200
-    with services.database().read() as session:
+    with services.database.read() as session:
         draft = find_draft(session, trace)
     assert draft is not None
     assert draft.content == content
@@ -78,9 +78,8 @@ def test_nobody_writes_a_draft_without_the_pages_token(client: TestClient, trace
     assert client.post(f"/drafts/{trace}", json={}).status_code == 403
 
 
-def test_a_trace_that_is_gone_is_said_to_be_so(client: TestClient, home: Path):
+def test_a_trace_that_is_gone_is_said_to_be_so(client: TestClient):
     gone = uuid4()
-    services.database()
     reply = client.post(f"/drafts/{gone}?token={draft_endpoint.draft_token(gone)}", json={})
     assert reply.status_code == 503
     assert "no longer there" in reply.json()["error"]

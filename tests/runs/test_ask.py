@@ -14,12 +14,10 @@ import pytest
 from db import projects, queue, review, runs, traces
 from db.libraries import MODELS
 from db.trace_record import TraceRecord
-from runs import services
 from runs.ask import (
     ASK_ERRORS,
     ActiveRun,
     AskRequest,
-    active_runs,
     begin_run,
     is_running,
     rebuild_prompt,
@@ -29,19 +27,15 @@ from runs.ask import (
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
 from runs.process import current_worker_id, is_worker_alive
+from runs.services import Services
+from settings import Settings
 from tests.servers.model import ModelServer, Request, Says
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
 
 HARBOUR = Path(__file__).parents[1] / "tools"
-CACHED = (services.settings, services.database, services.chat, active_runs)
 MODEL = RunConfig("humaniq", {"own_answer": False, "response": "none"})
 QUESTION = "Where was Ada Reed born?"
-
-
-def forget() -> None:
-    for cached in CACHED:
-        cached.cache_clear()
 
 
 @pytest.fixture
@@ -50,19 +44,20 @@ def server() -> Iterator[ModelServer]:
         yield started
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> Iterator[Path]:
-    """A home with the harbour and a model, in this process."""
-    told = {"SHOWHOW_HOME": str(tmp_path), "SHOWHOW_MODEL": "openai:scripted", "OPENAI_API_KEY": "none"}
-    for name, value in {**told, "SHOWHOW_MODEL_BASE_URL": server.url}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("SHOWHOW_DATABASE_URL", raising=False)
-    forget()
+@pytest.fixture
+def services(tmp_path: Path, server: ModelServer) -> Iterator[Services]:
+    """The harbour and a scripted model."""
     sources = WorldContents(read_articles(HARBOUR / "harbour.jsonl"), HARBOUR / "harbour.ttl")
     build_world(tmp_path / "worlds", "harbour", sources)
-    yield tmp_path
-    services.database().close()
-    forget()
+    environ = {
+        "SHOWHOW_HOME": str(tmp_path),
+        "SHOWHOW_MODEL": "openai:scripted",
+        "SHOWHOW_MODEL_BASE_URL": server.url,
+        "OPENAI_API_KEY": "none",
+    }
+    built = Services(Settings.from_env(environ), environ)
+    yield built
+    built.close()
 
 
 def answering(request: Request) -> Any:
@@ -74,8 +69,8 @@ def answering(request: Request) -> Any:
     return Says("I look.", calls=[("wikisearch", {"query": "Ada Reed"})])
 
 
-def opened(trace_id: UUID) -> TraceRecord:
-    with services.database().read() as session:
+def opened(services: Services, trace_id: UUID) -> TraceRecord:
+    with services.database.read() as session:
         return traces.load_trace(session, trace_id)
 
 
@@ -86,84 +81,86 @@ def until(true: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
-def begun(question: str = QUESTION, way: RunConfig = MODEL, limits: RunLimits | None = None) -> ActiveRun:
-    return begin_run(AskRequest(question, "harbour", way, limits or RunLimits()))
+def begun(
+    services: Services, question: str = QUESTION, config: RunConfig = MODEL, limits: RunLimits | None = None
+) -> ActiveRun:
+    return begin_run(services, AskRequest(question, "harbour", config, limits or RunLimits()))
 
 
-def test_an_ask_in_the_background_is_in_the_store_from_the_start_and_ends_there():
-    trace_id = active_runs().start(begun())
-    assert opened(trace_id).question.text == QUESTION
-    until(lambda: active_runs().get(trace_id) is None)
-    record = opened(trace_id)
+def test_an_ask_in_the_background_is_in_the_store_from_the_start_and_ends_there(services: Services):
+    trace_id = services.active_runs.start(begun(services))
+    assert opened(services, trace_id).question.text == QUESTION
+    until(lambda: services.active_runs.get(trace_id) is None)
+    record = opened(services, trace_id)
     assert (record.trace.ending, record.trace.final_answer, len(record.steps)) == ("answered", "Gullhaven", 1)
     assert record.project.name == "Asked of harbour"
     assert record.trace.configuration["way"] == {"reasoner": "humaniq", "options": MODEL.options, "library": None}
     assert record.trace.configuration["model"] == "openai:scripted"
 
 
-def test_the_same_question_is_asked_twice_and_kept_once():
-    first, second = begun(), begun(f"  {QUESTION} ")
+def test_the_same_question_is_asked_twice_and_kept_once(services: Services):
+    first, second = begun(services), begun(services, f"  {QUESTION} ")
     assert first.trace_id != second.trace_id
-    assert opened(first.trace_id).question.id == opened(second.trace_id).question.id
+    assert opened(services, first.trace_id).question.id == opened(services, second.trace_id).question.id
 
 
-def test_one_who_hangs_blocks_no_other_is_heard_and_stops_at_once():
-    hanging = begun("Will this hang?")
-    active_runs().start(hanging)
+def test_one_who_hangs_blocks_no_other_is_heard_and_stops_at_once(services: Services):
+    hanging = begun(services, "Will this hang?")
+    services.active_runs.start(hanging)
     until(lambda: "then I hang. I look" in hanging.streamed_text)
-    assert is_running(opened(hanging.trace_id).trace)
-    other = active_runs().start(begun())
-    until(lambda: active_runs().get(other) is None)
-    assert opened(other).trace.ending == "answered"
+    assert is_running(services, opened(services, hanging.trace_id).trace)
+    other = services.active_runs.start(begun(services))
+    until(lambda: services.active_runs.get(other) is None)
+    assert opened(services, other).trace.ending == "answered"
 
-    assert active_runs().get(hanging.trace_id) is hanging
+    assert services.active_runs.get(hanging.trace_id) is hanging
     began = time.monotonic()
     hanging.stop()
-    until(lambda: active_runs().get(hanging.trace_id) is None)
+    until(lambda: services.active_runs.get(hanging.trace_id) is None)
     assert time.monotonic() - began < 5
-    assert opened(hanging.trace_id).trace.ending == "stopped"
-    assert not is_running(opened(hanging.trace_id).trace)
+    assert opened(services, hanging.trace_id).trace.ending == "stopped"
+    assert not is_running(services, opened(services, hanging.trace_id).trace)
 
 
-def test_what_was_interrupted_is_known_and_goes_on():
-    ask = begun()
-    assert not is_running(opened(ask.trace_id).trace)
-    with services.database().read() as session:
+def test_what_was_interrupted_is_known_and_goes_on(services: Services):
+    ask = begun(services)
+    assert not is_running(services, opened(services, ask.trace_id).trace)
+    with services.database.read() as session:
         (listed,) = runs.list_latest_traces(session, "ask")
     assert (listed.trace_id, listed.ending) == (ask.trace_id, None)
-    assert resume_run(ask.trace_id, RunLimits()).execute().ending == "answered"
+    assert resume_run(services, ask.trace_id, RunLimits()).execute().ending == "answered"
 
 
-def test_run_again_from_a_step_keeps_what_was_before():
-    ask = begun()
+def test_run_again_from_a_step_keeps_what_was_before(services: Services):
+    ask = begun(services)
     ask.execute()
-    again = rerun_from_step(ask.trace_id, 1, MODEL, RunLimits())
+    again = rerun_from_step(services, ask.trace_id, 1, MODEL, RunLimits())
     again.execute()
-    record = opened(again.trace_id)
+    record = opened(services, again.trace_id)
     assert (record.trace.parent_id, record.trace.parent_position) == (ask.trace_id, 1)
     assert (record.trace.ending, len(record.steps)) == ("answered", 1)
 
 
-def test_the_prompt_that_is_shown_is_the_one_that_was_sent(server: ModelServer):
-    ask = begun()
+def test_the_prompt_that_is_shown_is_the_one_that_was_sent(services: Services, server: ModelServer):
+    ask = begun(services)
     ask.execute()
-    record = opened(ask.trace_id)
+    record = opened(services, ask.trace_id)
     assert len(server.requests) == 2
     for position, request in enumerate(server.requests, 1):
         sent = [(each["role"], each.get("content") or "") for each in request.body["messages"]]
-        assert [(each.role, each.text) for each in rebuild_prompt(record, position)] == sent
+        assert [(each.role, each.text) for each in rebuild_prompt(services, record, position)] == sent
 
 
-def test_of_two_pipelines_the_prompt_is_shown_that_each_was_sent(server: ModelServer):
-    ask = begun(way=RunConfig("fusion", {"merge": "random"}))
+def test_of_two_pipelines_the_prompt_is_shown_that_each_was_sent(services: Services, server: ModelServer):
+    ask = begun(services, config=RunConfig("fusion", {"merge": "random"}))
     ask.execute()
-    record = opened(ask.trace_id)
+    record = opened(services, ask.trace_id)
     # The graph's pipeline is given up after three calls of a tool that it has not.
     assert [bool(step.tool) for step in record.steps] == [True] + [False] * 5
     assert len(server.requests) == len(record.steps) - 1
     for position, request in enumerate(server.requests, 1):
         sent = [(each["role"], each.get("content") or "") for each in request.body["messages"]]
-        assert [(each.role, each.text) for each in rebuild_prompt(record, position)] == sent
+        assert [(each.role, each.text) for each in rebuild_prompt(services, record, position)] == sent
 
 
 @pytest.mark.parametrize(
@@ -175,25 +172,27 @@ def test_of_two_pipelines_the_prompt_is_shown_that_each_was_sent(server: ModelSe
         (MODEL, "moon", "There is no world 'moon'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is_stored(way: RunConfig, world: str, said: str):
+def test_what_cannot_be_asked_is_refused_before_anything_is_stored(
+    services: Services, way: RunConfig, world: str, said: str
+):
     with pytest.raises(ASK_ERRORS, match=said):
-        begin_run(AskRequest("Who?", world, way))
-    with services.database().read() as session:
+        begin_run(services, AskRequest("Who?", world, way))
+    with services.database.read() as session:
         assert projects.list_projects(session) == []
 
 
-def test_a_limit_is_told_on_the_trace():
-    ended = begun(limits=RunLimits(seconds=0.01)).execute()
+def test_a_limit_is_told_on_the_trace(services: Services):
+    ended = begun(services, limits=RunLimits(seconds=0.01)).execute()
     assert (ended.ending, ended.failure) == (
         "limit",
         "the limit of 0.01 seconds is reached; ask again with a higher one",
     )
 
 
-def test_a_runs_traces_are_nobodys_drafts_and_reviewed_only_when_models_are_asked_for():
-    begun()
-    begun("Another?").execute()
-    with services.database().begin() as session:
+def test_a_runs_traces_are_nobodys_drafts_and_reviewed_only_when_models_are_asked_for(services: Services):
+    begun(services)
+    begun(services, "Another?").execute()
+    with services.database.begin() as session:
         (project,) = projects.list_projects(session)
         ada = projects.get_or_create_user(session, "ada")
         assert queue.list_drafts(session, project.id, ada.id) == []

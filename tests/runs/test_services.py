@@ -2,20 +2,15 @@
 
 from pathlib import Path
 
-import pytest
-
-from runs import services
+from runs.services import Services
 from settings import Settings
 from worlds.build import WorldContents, build_world
 from worlds.source import Article
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SHOWHOW_HOME", str(tmp_path))
-    services.settings.cache_clear()
-    yield tmp_path
-    services.settings.cache_clear()
+def services_of(home: Path, **model: str) -> Services:
+    environ = {"SHOWHOW_HOME": str(home), **model}
+    return Services(Settings.from_env(environ), environ)
 
 
 def build(home: Path, text: str) -> None:
@@ -26,35 +21,44 @@ def build(home: Path, text: str) -> None:
     build_world(home / "worlds", "w", WorldContents([Article("A", (text,))], graph), replace=True)
 
 
-def test_a_world_is_opened_once_and_again_after_it_was_built_anew(home):
-    assert isinstance(services.settings(), Settings)
-    build(home, "old")
-    opened = services.open_world("w")
-    assert services.open_world("w") is opened
-    assert [entity.label for entity in opened.graph.entities(["http://x/a"])] == ["old"]
-    build(home, "new")
-    again = services.open_world("w")
-    assert again is not opened
-    assert again.text.article("A").sentences == ("new",)
-    assert [entity.label for entity in again.graph.entities(["http://x/a"])] == ["new"]
-    again.graph.close()
+def test_a_world_is_opened_once_and_again_after_a_rebuild(tmp_path: Path):
+    services = services_of(tmp_path)
+    build(tmp_path, "old")
+    world = services.open_world("w")
+    assert services.open_world("w") is world
+    assert [entity.label for entity in world.graph.entities(["http://x/a"])] == ["old"]
+    build(tmp_path, "new")
+    rebuilt = services.open_world("w")
+    assert rebuilt is not world
+    assert [entity.label for entity in rebuilt.graph.entities(["http://x/a"])] == ["new"]
+    assert rebuilt.text.article("A").sentences == ("new",)
+    services.close()
 
 
-def test_the_language_model_is_the_one_that_is_set_up_and_none_where_none_is(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-):
-    build(home, "old")
-    services.chat.cache_clear()
-    assert services.chat() is None
-    assert services.tool_context("w").chat is None
-    for name, value in {"": "some-model", "_BASE_URL": "http://127.0.0.1:9/v1", "_PRICE": "1/2"}.items():
-        monkeypatch.setenv(f"SHOWHOW_MODEL{name}", value)
-    services.settings.cache_clear()
-    services.chat.cache_clear()
-    chat = services.chat()
+def test_the_language_model_is_the_configured_one_or_none(tmp_path: Path):
+    build(tmp_path, "old")
+    without = services_of(tmp_path)
+    assert without.chat is None
+    assert without.tool_context("w").chat is None
+    services = services_of(
+        tmp_path,
+        SHOWHOW_MODEL="some-model",
+        SHOWHOW_MODEL_BASE_URL="http://127.0.0.1:9/v1",
+        SHOWHOW_MODEL_PRICE="1/2",
+    )
+    chat = services.chat
     assert chat is not None
     assert (chat.name, chat.seconds) == ("some-model", 120.0)
     assert chat.price is not None
     assert (chat.price.input, chat.price.output) == (1.0, 2.0)
     assert services.tool_context("w").chat is chat
-    services.chat.cache_clear()
+
+
+def test_two_services_share_nothing(tmp_path: Path):
+    build(tmp_path, "old")
+    first, second = services_of(tmp_path), services_of(tmp_path)
+    assert first.open_world("w") is not second.open_world("w")
+    assert first.active_runs is not second.active_runs
+    first.close()
+    assert second.open_world("w").text.article("A").sentences == ("old",)
+    second.close()
