@@ -21,7 +21,13 @@ TYPED_ORIGIN: Origin = {"from": "typed"}
 # Fields that hold what a person would pick; scores, flags and places are none.
 VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql", "address"})
 MIN_PART_CHARS = 2
-CAPITALIZED_NAME = r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*"
+_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+DATE_PATTERN = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{3,4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{3,4}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{3,4}}|{_MONTH} \d{{1,2}}|\d{{4}}-\d\d-\d\d)\b"
+)
+"""A date as sentences write it; it is one value, never its month alone."""
+_NAME_PATTERN = re.compile(r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*")
 
 
 class BrokenOrigin(ValueError):
@@ -118,12 +124,26 @@ def _find_parts(
         if MIN_PART_CHARS <= len(candidate.text) < len(value) and candidate.text in value:
             for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
                 _add_part(taken, match, candidate.origin)
-    for match in re.finditer(CAPITALIZED_NAME, value):
-        texts = (KnownValue(question, {"from": "question"}), *sentences)
+    texts = (KnownValue(question, {"from": "question"}), *sentences)
+    for match in _iterate_dates_and_names(value):
         origin = next(filter(None, (_find_exact_name(match.group(), text) for text in texts)), None)
         if origin is not None:
             _add_part(taken, match, origin)
     return sorted(taken, key=lambda part: int(part["start"]))
+
+
+def _iterate_dates_and_names(value: str) -> Iterator[re.Match[str]]:
+    """Whole dates, then the runs of capitalized words outside of them, each before the names that "and" joins in it."""
+    dates = list(DATE_PATTERN.finditer(value))
+    yield from dates
+    for match in _NAME_PATTERN.finditer(value):
+        if any(match.start() < date.end() and date.start() < match.end() for date in dates):
+            continue
+        yield match
+        if " and " in match.group():
+            for name in match.group().split(" and "):
+                start = value.index(name, match.start())
+                yield from _NAME_PATTERN.finditer(value, start, start + len(name))
 
 
 def _find_exact_name(name: str, text: KnownValue) -> Origin | None:

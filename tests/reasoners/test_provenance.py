@@ -54,6 +54,30 @@ def test_a_name_that_was_read_is_found_within_a_longer_argument():
     assert asked[part["start"] : part["end"]] == "Anne Milbanke" == resolve_origin(part["origin"], QUESTION, data)
 
 
+def parts_of(argument: str, sentence: str) -> list[str]:
+    data = {1: {"title": "T", "sentences": [sentence]}}
+    origin = find_origin(argument, QUESTION, collect_known_values(data), collect_known_sentences(data))
+    return [argument[part["start"] : part["end"]] for part in origin.get("parts", ())]
+
+
+def test_each_of_two_names_joined_by_and_has_its_own_origin():
+    sentence = "Her friends are Galen Giacconi and Andreas Nkomose."
+    assert parts_of("Where did Andreas Nkomose and Galen Giacconi meet?", sentence) == [
+        "Andreas Nkomose",
+        "Galen Giacconi",
+    ]
+    assert parts_of("Who wrote Romeo and Juliet?", "She read Romeo and Juliet.") == ["Romeo and Juliet"]
+
+
+@pytest.mark.parametrize("date", ["19 September 1908", "September 19, 1908", "September 1908", "1908-09-19"])
+def test_a_date_is_one_value(date: str):
+    assert parts_of(f"Who was born on {date}?", f"He was born on {date}.") == [date]
+
+
+def test_a_month_of_another_date_is_no_origin():
+    assert parts_of("Who was born on 20 September 1911?", "He was born on 19 September 1908 in September.") == []
+
+
 def test_part_of_a_word_of_the_question_is_no_origin():
     assert origin_of("Byro", {}) == TYPED_ORIGIN
 
