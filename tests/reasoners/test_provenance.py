@@ -62,7 +62,7 @@ def parts_of(argument: str, sentence: str) -> list[str]:
 
 def test_each_of_two_names_joined_by_and_has_its_own_origin():
     sentence = "Her friends are Galen Giacconi and Andreas Nkomose."
-    assert parts_of("Where did Andreas Nkomose and Galen Giacconi meet?", sentence) == [
+    assert parts_of("did Andreas Nkomose and Galen Giacconi ever meet?", sentence) == [
         "Andreas Nkomose",
         "Galen Giacconi",
     ]
