@@ -18,7 +18,6 @@ from db.database import Database
 from db.models import Project, Question, Step, Trace
 from db.schema import upgrade
 from db.tool_report import ToolCallFilter, build_tool_report
-from tools.failures import classify_error
 
 QUESTION_COUNT, STEP_COUNT, PERSON_COUNT, REPEAT_COUNT, BATCH_SIZE = 100_000, 10, 50, 20, 2_000
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -86,7 +85,7 @@ def store_queries(
     def report_tools(number: int) -> None:
         # By people is all of it, so that the condition costs what it costs.
         with database.read() as session:
-            build_tool_report(session, ToolCallFilter(by=libraries.PEOPLE if number % 2 else None), classify_error)
+            build_tool_report(session, ToolCallFilter(by=libraries.PEOPLE if number % 2 else None))
 
     return {
         "store_queue": open_queue,

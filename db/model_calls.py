@@ -1,8 +1,8 @@
 """Requests to language models: each is committed before it is sent, and its reply before the reply is used.
 
     with database.begin() as session:
-        call = begin_model_call(session, ModelRequest("step", "gpt-4.1", messages), trace_id=trace.id, secrets=[api_key])
-    reply = ...                                    # the request itself, outside any transaction
+        call = begin_model_call(session, ModelRequest("step", model, messages), trace_id=trace.id, secrets=[key])
+    reply = ...  # the request itself, outside any transaction
     with database.begin() as session:
         complete_model_call(session, call.id, ModelReply(reply, usage, price, seconds))
 
@@ -23,7 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
-from db.models import ModelCall, PromptMessage, Step, utc_now
+from db.models import ModelCall, PromptMessage, Step, Trace, utc_now
 from db.types import dump_json
 
 PIECE_CHARACTERS = 4096
@@ -51,9 +51,9 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A reply as it is stored; price in US dollars, None where it is not known."""
+    """A reply as it is stored, None where nothing usable came; price in US dollars, None where it is not known."""
 
-    reply: dict[str, Any]
+    reply: dict[str, Any] | None
     usage: dict[str, Any] | None = None
     price: float | None = None
     seconds: float | None = None
@@ -96,19 +96,12 @@ def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> M
     return call
 
 
-def fail_model_call(
-    session: Session,
-    call_id: UUID,
-    error: str,
-    *,
-    usage: dict[str, Any] | None = None,
-    price: float | None = None,
-    seconds: float | None = None,
-) -> ModelCall:
+def fail_model_call(session: Session, call_id: UUID, error: str, took: ModelReply | None = None) -> ModelCall:
     """Store why the request has no usable reply, and what it took all the same."""
     call = _lock_open_call(session, call_id)
-    call.state, call.error, call.usage = "failed", error, usage
-    call.price, call.seconds, call.answered_at = price, seconds, utc_now()
+    call.state, call.error, call.answered_at = "failed", error, utc_now()
+    if took is not None:
+        call.reply, call.usage, call.price, call.seconds = took.reply, took.usage, took.price, took.seconds
     session.flush()
     return call
 
@@ -146,14 +139,31 @@ def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
 
 
 def model_call_of_step(session: Session, step_id: UUID) -> ModelCall | None:
-    """The call whose reply decided the step: the last answered one before it began; None where there is none."""
-    calls = (
-        select(ModelCall)
-        .join(Step, Step.id == ModelCall.step_id)
-        .where(Step.id == step_id, ModelCall.state == "answered", ModelCall.created_at <= Step.started_at)
-        .order_by(ModelCall.created_at.desc(), ModelCall.id.desc())
+    """Find the call whose reply decided the step: the last answered one before it began.
+
+    A step that a fork copied was decided by the call of the step it was copied from. None where no call is stored.
+    """
+    step = session.get(Step, step_id)
+    while step is not None:
+        calls = (
+            select(ModelCall)
+            .where(ModelCall.step_id == step.id, ModelCall.state == "answered")
+            .where(ModelCall.created_at <= step.started_at)
+            .order_by(ModelCall.created_at.desc(), ModelCall.id.desc())
+        )
+        if call := session.scalars(calls.limit(1)).first():
+            return call
+        step = _find_copied_step(session, step)
+    return None
+
+
+def _find_copied_step(session: Session, step: Step) -> Step | None:
+    trace = session.get_one(Trace, step.trace_id)
+    if trace.parent_id is None or step.position > (trace.parent_position or 0):
+        return None
+    return session.scalar(
+        select(Step).where(Step.trace_id == trace.parent_id, Step.position == step.position, Step.removed_at.is_(None))
     )
-    return session.scalars(calls.limit(1)).first()
 
 
 def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
@@ -166,7 +176,7 @@ def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
 
 
 def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
-    """Store the pieces that are not there yet; in one order, so that two writers do not wait for each other in a ring."""
+    """Store the pieces that are not there yet, in one order, so that two writers cannot block each other."""
     hashes = sorted(pieces)
     insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
     for start in range(0, len(hashes), _QUERY_BATCH_SIZE):
@@ -186,4 +196,5 @@ def _redact(text: str, secrets: Collection[str]) -> str:
 
 
 def _hash_text(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+    # A lone surrogate has a hash as well; the column refuses to store it, with the reason.
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -168,6 +168,7 @@ class Trace(Base):
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
     active_seconds: Mapped[float | None] = mapped_column(default=None)
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    """What the run was started with and found out; db/trace_configuration.py has it as attributes."""
     cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     """What the calls of the language model took in all, as in a step's usage."""
     ending: Mapped[str | None] = mapped_column(default=None)
@@ -222,7 +223,7 @@ class Step(Base):
     latency: Mapped[float | None] = mapped_column(default=None)
     """Seconds that the tool took."""
     usage: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    """What model calls took: under "thought" those that wrote the step, under "tool" those of its tool or its completion."""
+    """What model calls took: under "thought" those that wrote the step, under "tool" those of its tool or its end."""
     started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
     """Unset while the tool runs or the step is open, and for good when the process died meanwhile."""

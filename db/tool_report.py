@@ -4,7 +4,7 @@ Which calls of tools a report is about: steps as they stand, each counted once a
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -100,6 +100,7 @@ RATING_VALUES = (1, 2, 3, 4, 5)
 LATENCY_BUCKET_BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Seconds at which one class of latencies ends and the next begins; the last class has no end."""
 LOWEST_RATED_COUNT = 20
+OTHER_ERROR_KIND = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +186,12 @@ class ToolReport:
     worst: tuple[RatedStep, ...]
 
 
-def build_tool_report(
-    session: Session, scope: ToolCallFilter, kind_of: Callable[[str], str], *, worst: int = LOWEST_RATED_COUNT
-) -> ToolReport:
-    """The worth of every tool within the scope; `kind_of` gives the kind of an error."""
+def build_tool_report(session: Session, scope: ToolCallFilter, *, worst: int = LOWEST_RATED_COUNT) -> ToolReport:
+    """Build the report of every tool within the scope; a failed call without a stored error kind counts as "other"."""
     scope = drop_redundant_conditions(session, scope)
     counted = {row.tool: row for row in session.execute(_select_counts(scope))}
     undone = {row.tool: row.calls for row in session.execute(_select_undone_counts(scope))}
-    failures = _count_failures(session, scope, kind_of)
+    failures = _count_failures(session, scope)
     usages = {row.tool: row for row in session.execute(_select_usage(scope))}
     tools = []
     for name in sorted(counted.keys() | undone.keys()):
@@ -240,19 +239,15 @@ def _select_undone_counts(scope: ToolCallFilter) -> Any:
     )
 
 
-def _count_failures(
-    session: Session, scope: ToolCallFilter, kind_of: Callable[[str], str]
-) -> dict[str, dict[str, int]]:
-    errors: Any = (
-        select(Step.tool, Step.error, func.count())
-        .where(Step.error.is_not(None), *call_conditions(scope))
-        .group_by(Step.tool, Step.error)
+def _count_failures(session: Session, scope: ToolCallFilter) -> dict[str, dict[str, int]]:
+    failed: Any = select(Step.tool, Step.error_kind, func.count()).where(
+        Step.error.is_not(None), *call_conditions(scope)
     )
-    found: dict[str, Counter[str]] = {}
-    for tool, error, count in session.execute(errors):
-        found.setdefault(tool, Counter())[kind_of(error)] += count
+    counts: dict[str, Counter[str]] = {}
+    for tool, kind, count in session.execute(failed.group_by(Step.tool, Step.error_kind)):
+        counts.setdefault(tool, Counter())[kind or OTHER_ERROR_KIND] += count
     # Ties stand in the order of the alphabet, so that two reports of one store are the same.
-    return {tool: dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))) for tool, kinds in found.items()}
+    return {tool: dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))) for tool, kinds in counts.items()}
 
 
 def _latency_statistics(session: Session, scope: ToolCallFilter, row: Row[Any]) -> LatencyStatistics | None:

@@ -19,10 +19,10 @@ from db.tool_report import (
 )
 from evaluation.number_format import format_count, format_money, format_tokens
 from runs.services import Services
-from tools.failures import ERROR_KINDS, classify_error
+from worlds.source import ErrorKind
 
 CSV_COLUMNS = (
-    *("tool", "calls", "interrupted", "undone", "failed", *ERROR_KINDS),
+    *("tool", "calls", "interrupted", "undone", "failed", *map(str, ErrorKind)),
     *("timed", "p50_seconds", "p95_seconds", "longest_seconds"),
     *("ratings", "mean_rating", "spread", *(f"{star}_stars" for star in range(1, 6))),
     *(
@@ -56,7 +56,7 @@ def compute_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport
     with services.database.read() as session:
         if scope.project is not None and find_project(session, scope.project) is None:
             raise RowNotFound(f"there is no project {scope.project!r}; `showhow questions import` makes one")
-        return build_tool_report(session, scope, classify_error)
+        return build_tool_report(session, scope)
 
 
 def get_cached_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport:
@@ -101,7 +101,7 @@ def _csv_row(of: ToolStatistics) -> list[object]:
     lasted, stars = of.latency, of.ratings
     use = of.usage or ToolModelUsage(0, None, None, 0, None, None, 0)
     return [
-        *(of.tool, of.calls, of.interrupted, of.undone, of.failed, *(of.failures.get(kind, 0) for kind in ERROR_KINDS)),
+        *(of.tool, of.calls, of.interrupted, of.undone, of.failed, *(of.failures.get(kind, 0) for kind in ErrorKind)),
         *((lasted.timed, lasted.p50, lasted.p95, lasted.longest) if lasted else (0, None, None, None)),
         *((stars.count, stars.mean, stars.spread, *stars.stars.values()) if stars else (0, None, None, *[0] * 5)),
         *(use.calls, use.input_tokens, use.output_tokens, use.untold, use.seconds, use.cost, use.unpriced),

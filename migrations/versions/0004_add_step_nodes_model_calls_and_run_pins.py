@@ -120,9 +120,8 @@ def _classify_error(error: str) -> str:
 
 def _pin_runs(connection: sa.Connection) -> None:
     """Copy what the configuration of a run says of its model and options; the rest was not recorded."""
-    names = ("id", "configuration", "model", "options")
-    types = (sa.Uuid(), sa.JSON(), sa.Text(), sa.JSON())
-    run = sa.table("run", *(sa.column(name, kind) for name, kind in zip(names, types, strict=True)))
+    columns = (sa.column("configuration", sa.JSON()), sa.column("model", sa.Text()), sa.column("options", sa.JSON()))
+    run = sa.table("run", sa.column("id", sa.Uuid()), *columns)
     for run_id, configuration in connection.execute(sa.select(run.c.id, run.c.configuration)).all():
         pins = _pinned_values(configuration)
         if pins:

@@ -23,7 +23,7 @@ from db.tool_report import LATENCY_BUCKET_BOUNDS, ToolCallFilter, ToolReport, To
 from tests.examples import examples
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
-ERRORS = ("late: 1", "late: 2", "gone: x", "?")
+ERRORS = (("late 1", "time limit"), ("late 2", "time limit"), ("gone", "not found"), ("of an older program", None))
 PROJECTS = ("quays", "locks")
 ROW = {"tool": "read", "latency": 1.0, "rating": 2, "finished_at": START, "started_at": START}
 used = st.fixed_dictionaries(
@@ -42,11 +42,12 @@ used = st.fixed_dictionaries(
 def steps(draw: st.DrawFn) -> dict[str, Any]:
     """A step in any state: without a tool, unfinished, failed, undone, never timed, never rated."""
     finished = draw(st.booleans() | st.just(True))  # noqa: FBT003 - most are
-    error = draw(st.none() | st.sampled_from(ERRORS)) if finished else None
+    error, error_kind = draw(st.just((None, None)) | st.sampled_from(ERRORS)) if finished else (None, None)
     usage = draw(st.sampled_from(["", "thought", "tool"]))
     return {
         "tool": draw(st.none() | st.sampled_from(["read", "runQuery", "gone by now"])),
         "error": error,
+        "error_kind": error_kind,
         "latency": draw(st.none() | st.floats(0, 40) | st.sampled_from(LATENCY_BUCKET_BOUNDS)) if finished else None,
         "rating": draw(st.none() | st.integers(1, 5)) if finished else None,
         "finished_at": START if finished else None,
@@ -71,13 +72,9 @@ scopes = st.builds(
 )
 
 
-def kind_of(error: str) -> str:
-    return error.partition(":")[0]
-
-
 def report(database, scope: ToolCallFilter = ToolCallFilter(), **more: Any) -> ToolReport:  # noqa: B008 - it is frozen
     with database.read() as session:
-        return build_tool_report(session, scope, kind_of, **more)
+        return build_tool_report(session, scope, **more)
 
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -132,7 +129,7 @@ def compare(told: ToolStatistics, rows: list[dict[str, Any]]) -> None:
     standing = [row for row in rows if row["removed_at"] is None]
     assert (told.calls, told.undone) == (len(standing), len(rows) - len(standing))
     assert told.interrupted == sum(row["finished_at"] is None for row in standing)
-    failures = Counter(kind_of(row["error"]) for row in standing if row["error"] is not None)
+    failures = Counter(row["error_kind"] or "other" for row in standing if row["error"] is not None)
     assert told.failures == failures
     assert list(told.failures.values()) == sorted(failures.values(), reverse=True)
     assert told.failed == failures.total()
@@ -198,17 +195,17 @@ def test_a_step_that_forks_copy_is_counted_once_and_what_is_run_in_them_counts(s
         seen = reading.load_trace(session, child.id).trace.version
         again = reading.load_trace(session, child.id).steps[-1]
         recording.restart_step(session, again.id, seen=seen, by=scene.ben.id)
-        recording.complete_step(session, again.id, recording.StepResult(None, None, "late: 2", 2.0))
+        recording.complete_step(session, again.id, recording.StepResult(None, None, "late", 2.0, None, "time limit"))
         copied = reading.load_trace(session, grandchild.id)
         recording.rate_step(session, copied.steps[0].id, 1, seen=copied.trace.version, by=scene.ada.id)
     (read,) = report(scene.database).tools
-    assert (read.calls, read.failures, read.ratings) == (3, {"late": 1}, None)
+    assert (read.calls, read.failures, read.ratings) == (3, {"time limit": 1}, None)
     assert read.latency is not None
     assert (read.latency.timed, read.latency.longest) == (3, 2.0)
 
 
 def test_what_was_undone_is_counted_apart_and_leads_nowhere(scene):
-    trace = record(scene, error="gone: x")
+    trace = record(scene, error="gone")
     with scene.database.begin() as session:
         recording.undo_step(
             session, trace.id, seen=reading.load_trace(session, trace.id).trace.version, by=scene.ada.id
