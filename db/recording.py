@@ -4,6 +4,7 @@
 tabs cannot overwrite each other; each change adds one to the version. What a change replaces is kept as an Edit.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -247,14 +248,13 @@ def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
 
 
 def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, seen: int, by: UUID) -> Trace:
-    """Hand the trace in: its answers are set, its times summed, its question counted and the author's place freed."""
+    """Hand the trace in: its answers are set, its times summed, its question counted and the author's place freed.
+
+    Conflict when it has no answer, no step, no thought at all, or an unfinished step.
+    """
     trace = lock_draft(session, trace_id, seen, by)
-    if not answers.final_answer.strip():
-        raise Conflict("the final answer is empty; write it, or what could not be found, then submit")
     steps = list(session.scalars(select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None))))
-    running = [step.position for step in steps if step.finished_at is None]
-    if running:
-        raise Conflict(f"step {running[0]} was never finished; run it again or undo it, then submit")
+    _check_complete(steps, answers)
     for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name))
     trace.status, trace.submitted_at = "submitted", utc_now()
@@ -268,6 +268,18 @@ def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, see
         complete_assignment(session, trace.question_id, trace.author_id)
     update_completed_count(session, trace.question_id)
     return trace
+
+
+def _check_complete(steps: Sequence[Step], answers: TraceAnswers) -> None:
+    if not answers.final_answer.strip():
+        raise Conflict("Enter a final answer, or say what could not be found.")
+    if not steps:
+        raise Conflict("Run at least one step before you submit: a demonstration shows how the answer is found.")
+    if not any(text.strip() for text in (*(step.thought for step in steps), answers.final_thought or "")):
+        raise Conflict("Write a thought to at least one step, or a final thought, then submit.")
+    running = [step.position for step in steps if step.finished_at is None]
+    if running:
+        raise Conflict(f"step {running[0]} was never finished; run it again or undo it, then submit")
 
 
 def _last_position(session: Session, trace_id: UUID) -> int:

@@ -124,6 +124,29 @@ def reject_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str) ->
     return _record_decision(session, trace_id, "rejected", by, comment)
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnedWork:
+    """Why a reviewer returned a trace to its author."""
+
+    trace: Trace
+    comment: str
+    reviewer: str | None
+
+
+def find_return(session: Session, trace_id: UUID) -> ReturnedWork | None:
+    """The latest decision on a trace that is returned now; None for any other trace."""
+    row = session.execute(
+        select(Trace, Judgement.comment, User.name)
+        .join(Judgement, Judgement.trace_id == Trace.id)
+        .outerjoin(User, User.id == Judgement.judge_id)
+        .where(Trace.id == trace_id, Trace.status == "rejected")
+        .where(Judgement.aspect == "approval", Judgement.value == "rejected")
+        .order_by(Judgement.created_at.desc())
+        .limit(1)
+    ).one_or_none()
+    return ReturnedWork(*row) if row is not None else None
+
+
 def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
     trace = lock_trace(session, trace_id)
     if trace.status not in ("submitted", "approved", "rejected"):

@@ -125,7 +125,6 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     sent, back = tmp_path / "sent.jsonl", tmp_path / "back.jsonl"
     real.run("traces", "export", str(sent), "--status", "approved", "--project", "2Wiki")
     other = Showhow(tmp_path / "other")
-    other.home.mkdir()
     report = json.loads(other.run("traces", "import", str(sent), "--json"))
     assert report["added"] == 1, report
     other.run("traces", "export", str(back), "--status", "approved")
@@ -228,7 +227,7 @@ def test_an_empty_form_is_refused_where_it_stands(page: Page, real: Showhow):
     page.keyboard.press("Control+Shift+Enter")
     gil.settle()
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("the final answer is empty")).to_be_visible()
+    expect(page.get_by_text("Enter a final answer, or say what could not be found.")).to_be_visible()
 
 
 def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):

@@ -20,6 +20,7 @@ def next_of(scene, person):
 def answer(scene, question, person):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, person.id)
+        recording.begin_step(session, trace.id, recording.NewStep("so"), seen=trace.version)
         return recording.submit_trace(session, trace.id, TraceAnswers("yes"), seen=trace.version, by=person.id)
 
 
@@ -85,7 +86,7 @@ def test_overlap_gives_a_question_to_that_many_people(scene):
 def test_two_traces_of_one_person_count_once(scene):
     trace = answer(scene, scene.questions[0], scene.ada)
     with scene.database.begin() as session:
-        child = traces.fork_trace(session, trace.id, 0, scene.ada.id)
+        child = traces.fork_trace(session, trace.id, 1, scene.ada.id)
         recording.submit_trace(session, child.id, TraceAnswers("still yes"), seen=child.version, by=scene.ada.id)
     assert completed(scene, scene.questions[0]) == 1
 

@@ -230,8 +230,24 @@ def test_a_rating_is_from_one_to_five(scene, rating):
 
 def test_an_empty_final_answer_is_refused(scene):
     trace = start(scene)
-    with pytest.raises(Conflict, match="final answer is empty"):
+    with pytest.raises(Conflict, match="Enter a final answer, or say what could not be found."):
         submit(scene, trace, TraceAnswers("  \n"))
+
+
+def test_a_trace_without_a_step_is_refused(scene):
+    trace = start(scene)
+    with pytest.raises(Conflict, match="Run at least one step before you submit"):
+        submit(scene, trace)
+    add(scene, trace)
+    assert submit(scene, trace).status == "submitted"
+
+
+def test_a_trace_without_any_thought_is_refused(scene):
+    trace = start(scene)
+    add(scene, trace, " ")
+    with pytest.raises(Conflict, match="Write a thought to at least one step"):
+        submit(scene, trace, TraceAnswers("Ada Quay"))
+    assert submit(scene, trace, TraceAnswers("Ada Quay", final_thought="the article says so")).status == "submitted"
 
 
 def test_the_draft_is_used_up_by_the_step_it_became(scene):
@@ -282,8 +298,15 @@ def test_a_trace_is_approved_or_returned_and_its_author_is_told_why(scene):
         (back,) = queue.list_returned_traces(session, scene.project.id, scene.ada.id)
         assert (back.trace.id, back.comment) == (trace.id, "the wrong quay")
         assert review.count_by_status(session, scene.project.id) == {"rejected": 1}
+        returned = review.find_return(session, trace.id)
+        assert (returned.trace.final_answer, returned.comment, returned.reviewer) == (
+            "Ada Quay",
+            "the wrong quay",
+            "ben",
+        )
     with scene.database.begin() as session:
         review.approve_trace(session, trace.id, by=scene.ben.id)
+        assert review.find_return(session, trace.id) is None
     with pytest.raises(Conflict, match="approved already"), scene.database.begin() as session:
         review.approve_trace(session, trace.id, by=scene.ben.id)
     record = opened(scene, trace)

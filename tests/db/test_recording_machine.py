@@ -133,7 +133,8 @@ class RecordingMachine(RuleBasedStateMachine):
     def submit(self, trace: Expected, answer: str) -> None:
         answers = recording.TraceAnswers(answer)
         act = lambda s: recording.submit_trace(s, trace.id, answers, seen=trace.version, by=self.ada)  # noqa: E731 - as above
-        if self.change(trace, act, allowed=bool(answer.strip()) and all(step[3] for step in trace.steps)):
+        has_thought = any(str(step[1]).strip() for step in trace.steps)
+        if self.change(trace, act, allowed=bool(answer.strip()) and has_thought and all(s[3] for s in trace.steps)):
             trace.submitted = True
 
     @rule(target=traces, trace=traces, place=st.integers(0, 4))

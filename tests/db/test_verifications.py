@@ -76,12 +76,14 @@ def test_a_repair_is_followed_from_the_hold_to_the_approval(scene, run):
         fork = traces.fork_trace(session, wrong.trace_id, 0, scene.ada.id)
     assert repairs(scene, run) == {wrong.question: "draft ada", refused.question: "held ben"}
     with scene.database.begin() as session:
-        recording.submit_trace(session, fork.id, TraceAnswers("Ines Moor"), seen=fork.version, by=scene.ada.id)
+        recording.begin_step(session, fork.id, recording.NewStep("so"), seen=fork.version)
+        recording.submit_trace(session, fork.id, TraceAnswers("Ines Moor"), seen=fork.version + 1, by=scene.ada.id)
         assert verifications.list_approved_repairs(session, [wrong]) == []
         review.reject_trace(session, fork.id, by=scene.ben.id, comment="no source")
     assert repairs(scene, run)[wrong.question] == "rejected ada"
     with scene.database.begin() as session:
         again = traces.fork_trace(session, fork.id, 0, scene.ada.id)
+        recording.begin_step(session, again.id, recording.NewStep("so"), seen=again.version)
         recording.submit_trace(session, again.id, TraceAnswers("Ines Moor"), seen=again.version, by=scene.ada.id)
         review.approve_trace(session, again.id, by=scene.ben.id)
         # The repair of a repair counts, and the question needs no other one in a later verification either.
