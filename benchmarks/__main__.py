@@ -1,4 +1,4 @@
-"""`python -m bench [NAME]`: every measurement as a JSON line, after a first line that describes the machine."""
+"""`python -m benchmarks [NAME]`: prints each measurement as a JSON line, after a first line about the machine."""
 
 import importlib
 import json
@@ -28,7 +28,7 @@ RESULT_FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value
 
 
 def main(only: str | None) -> int:
-    """Print the lines of the named module, or of all."""
+    """Run one benchmark, or all, and print the results."""
     if only is not None and only not in MODULES:
         sys.stderr.write(f"there is no benchmark {only!r}; there are {', '.join(MODULES)}\n")
         return 2
@@ -36,13 +36,13 @@ def main(only: str | None) -> int:
     for name in MODULES if only is None else (only,):
         module = importlib.import_module(f"benchmarks.{name}")
         with tempfile.TemporaryDirectory(prefix="showhow-bench-") as home:
-            for line in module.lines(Path(home), DATA_FOLDER if DATA_FOLDER.is_dir() else None):
+            for line in module.run_benchmark(Path(home), DATA_FOLDER if DATA_FOLDER.is_dir() else None):
                 _print_result({field: line.get(field) for field in RESULT_FIELDS})
     return 0
 
 
 def describe_machine() -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was."""
+    """Platform, cores, memory and load of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return {
         "machine": platform.platform(),

@@ -1,4 +1,4 @@
-"""Agents on a model of known latency: what a step takes beside model and tool, and how many can work at once."""
+"""Agents with a model of known latency: overhead per step, and throughput of parallel agents."""
 
 import itertools
 import statistics
@@ -43,7 +43,7 @@ from worlds.open import open_world
 LIBRARY_SIZE, DEMONSTRATION_COUNT = 10_000, 3
 AGENT_COUNT, SLOW_LATENCY, QUICK_LATENCY = 32, 0.5, 0.02
 TIMED_QUESTIONS, QUESTIONS_PER_AGENT = 20, 3
-"""Questions of the one agent whose steps are timed, and of each of the many."""
+"""Questions of the agent whose steps are timed, and of each parallel agent."""
 RUN_CONTROL = RunControl(RunLimits(steps=50))
 RecorderFactory = Callable[[str], RunRecorder]
 WORLD_OPTIONS = GenerationOptions(people=200, seed=7, depth=4, per_template=2, split="text=50,graph=35,web=15")
@@ -51,7 +51,7 @@ WORLD_OPTIONS = GenerationOptions(people=200, seed=7, depth=4, per_template=2, s
 
 @dataclass(frozen=True)
 class AgentWorkload:
-    """What the agents work on: a world, a library of 10,000, and what the model will do."""
+    """The agents' world, a library of LIBRARY_SIZE demonstrations, and the scripted calls of the model."""
 
     context: ToolContext
     gold: list[TraceRecord]
@@ -59,30 +59,30 @@ class AgentWorkload:
     calls: ScriptedCalls
 
     def task(self, question: str) -> Task:
-        """The question with its demonstrations, chosen as for any."""
+        """A task with selected demonstrations."""
         row = self.context.encode([question])[0]
         picks = select_demonstrations(self.pool, row, AgentOptions(k=DEMONSTRATION_COUNT).selection_config()).picks
-        shown = [self.gold[pick.item % len(self.gold)] for pick in picks]
-        return Task(question, self.context, available_tools(self.context.world), shown)
+        demonstrations = [self.gold[pick.item % len(self.gold)] for pick in picks]
+        return Task(question, self.context, available_tools(self.context.world), demonstrations)
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the world is generated
-    """The overhead of a step, then the throughput of many agents."""
-    ground = _build_workload(home)
+    """Overhead of a step, then throughput of parallel agents."""
+    workload = _build_workload(home)
     try:
-        yield from _measure_overhead(ground, home)
-        yield from _measure_throughput(ground, home)
+        yield from _measure_overhead(workload, home)
+        yield from _measure_throughput(workload, home)
     finally:
-        if isinstance(ground.context.world.graph, EmbeddedGraph):
-            ground.context.world.graph.close()
+        if isinstance(workload.context.world.graph, EmbeddedGraph):
+            workload.context.world.graph.close()
 
 
 def _build_workload(home: Path) -> AgentWorkload:
     generate_world(home / "worlds", "town", WORLD_OPTIONS)
     context = ToolContext(open_world(home / "worlds", "town"), SentenceEncoder(BUNDLED_MODEL))
-    asked = read_questions(home / "worlds" / "town" / "questions.jsonl")
-    known = GoldWorld(home / "worlds" / "town", context)
-    gold = list(make_demonstrations(asked, known, Project(name="town", world="town"), 20))
+    questions = read_questions(home / "worlds" / "town" / "questions.jsonl")
+    gold_world = GoldWorld(home / "worlds" / "town", context)
+    gold = list(make_demonstrations(questions, gold_world, Project(name="town", world="town"), 20))
     chance = np.random.default_rng(1)
     rows = chance.standard_normal((LIBRARY_SIZE, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -92,14 +92,14 @@ def _build_workload(home: Path) -> AgentWorkload:
     return AgentWorkload(context, gold, CandidatePool(rows, encode_actions(sequences)), calls)
 
 
-def _measure_overhead(ground: AgentWorkload, home: Path) -> Iterator[dict[str, Any]]:
-    with run_model_server(ground.calls, QUICK_LATENCY) as url:
+def _measure_overhead(workload: AgentWorkload, home: Path) -> Iterator[dict[str, Any]]:
+    with run_model_server(workload.calls, QUICK_LATENCY) as url:
         chat = _connect_model(url)
-        for kept, keeper in _recorder_factories(home / "overhead.db"):
+        for storage, make_recorder in _recorder_factories(home / "overhead.db"):
             for stream in (False, True):
-                _time_steps(ground, chat, keeper, stream=stream, questions=2)
-                took = _time_steps(ground, chat, keeper, stream=stream, questions=TIMED_QUESTIONS)
-                way = "its words heard as they come" if stream else "asked whole"
+                _time_steps(workload, chat, make_recorder, stream=stream, questions=2)
+                took = _time_steps(workload, chat, make_recorder, stream=stream, questions=TIMED_QUESTIONS)
+                reply_mode = "streamed" if stream else "not streamed"
                 ours = [whole - model for whole, model in took]
                 client = statistics.median(model - QUICK_LATENCY * 1000 for _, model in took)
                 slowest = sorted(ours)[-len(ours) // 10]
@@ -108,87 +108,88 @@ def _measure_overhead(ground: AgentWorkload, home: Path) -> Iterator[dict[str, A
                     "size": LIBRARY_SIZE,
                     "value": round(statistics.median(ours), 2),
                     "unit": "ms",
-                    "note": f"k={DEMONSTRATION_COUNT} of {LIBRARY_SIZE:,}, {kept}, the model {way}; median of {len(ours)} steps, beside the "
+                    "note": f"k={DEMONSTRATION_COUNT} of {LIBRARY_SIZE:,}, {storage}, replies {reply_mode}; median of {len(ours)} steps, beside the "
                     f"tool and the model's call; a tenth took {slowest:.1f} ms or more; beside the model's own "
                     f"{QUICK_LATENCY * 1000:g} ms the call takes {client:.1f} ms of LangChain, the provider's client and HTTP",
                 }
 
 
 def _time_steps(
-    ground: AgentWorkload, chat: ChatClient, keeper: RecorderFactory, *, stream: bool, questions: int
+    workload: AgentWorkload, chat: ChatClient, make_recorder: RecorderFactory, *, stream: bool, questions: int
 ) -> list[tuple[float, float]]:
-    """For each step the milliseconds between the end of the tool before and its own, and those of the model's call."""
+    """For each step the milliseconds since the previous tool outcome, and those of its model call."""
     took: list[tuple[float, float]] = []
     for number in range(questions):
         question = f"Who is number {number} of the town?"
-        watch = TimingRecorder(keeper(question))
-        ended = run_reasoner(_build_agent(chat, stream=stream), ground.task(question), watch, RUN_CONTROL)
-        if ended.ending != "answered":
-            raise RuntimeError(f"the agent ended with: {ended.failure}")
+        watch = TimingRecorder(make_recorder(question))
+        outcome = run_reasoner(_build_agent(chat, stream=stream), workload.task(question), watch, RUN_CONTROL)
+        if outcome.ending != "answered":
+            raise RuntimeError(f"the agent ended with: {outcome.failure}")
         took += watch.took
     return took
 
 
 class TimingRecorder:
-    """A keeper that notes the milliseconds from each step's result to the moment at which the next one has been begun,
-    and those of them in which the model was asked.
+    """A recorder that measures the milliseconds from each step's result to the start of the next step.
+
+    The second value of each pair is the part spent in the model call.
     """
 
-    def __init__(self, keeper: RunRecorder) -> None:
+    def __init__(self, recorder: RunRecorder) -> None:
         self.took: list[tuple[float, float]] = []
-        self._keeper = keeper
+        self._recorder = recorder
         self._since = time.perf_counter()
 
     @property
     def recorded_steps(self) -> list[Step]:
-        return self._keeper.recorded_steps
+        return self._recorder.recorded_steps
 
     @property
     def usage(self) -> Usage:
-        return self._keeper.usage
+        return self._recorder.usage
 
     def begin(self, new: NewStep) -> Step:
-        step = self._keeper.begin(new)
-        asked = (new.usage or {}).get("seconds", 0.0)
-        self.took.append(((time.perf_counter() - self._since) * 1000, asked * 1000))
+        step = self._recorder.begin(new)
+        model_seconds = (new.usage or {}).get("seconds", 0.0)
+        self.took.append(((time.perf_counter() - self._since) * 1000, model_seconds * 1000))
         return step
 
     def complete(self, step: Step, observed: StepResult) -> Step:
         self._since = time.perf_counter()
-        return self._keeper.complete(step, observed)
+        return self._recorder.complete(step, observed)
 
-    def finish(self, ended: RunOutcome) -> None:
-        self._keeper.finish(ended)
+    def finish(self, outcome: RunOutcome) -> None:
+        self._recorder.finish(outcome)
 
 
-def _measure_throughput(ground: AgentWorkload, home: Path) -> Iterator[dict[str, Any]]:
-    ideal = QUESTIONS_PER_AGENT * (len(ground.calls) + 1) * SLOW_LATENCY
-    replies = AGENT_COUNT * QUESTIONS_PER_AGENT * (len(ground.calls) + 1)
-    with run_model_server(ground.calls, SLOW_LATENCY) as url:
+def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[str, Any]]:
+    ideal = QUESTIONS_PER_AGENT * (len(workload.calls) + 1) * SLOW_LATENCY
+    replies = AGENT_COUNT * QUESTIONS_PER_AGENT * (len(workload.calls) + 1)
+    with run_model_server(workload.calls, SLOW_LATENCY) as url:
         chat = _connect_model(url)
-        for kept, keeper in _recorder_factories(home / "many.db"):
+        for storage, make_recorder in _recorder_factories(home / "many.db"):
 
-            def work(agent: int, keeper: RecorderFactory = keeper) -> None:
+            def work(agent: int, make_recorder: RecorderFactory = make_recorder) -> None:
                 for number in range(QUESTIONS_PER_AGENT):
                     question = f"Who is number {agent} of house {number}?"
-                    ended = run_reasoner(
-                        _build_agent(chat, stream=False), ground.task(question), keeper(question), RUN_CONTROL
+                    outcome = run_reasoner(
+                        _build_agent(chat, stream=False), workload.task(question), make_recorder(question), RUN_CONTROL
                     )
-                    if ended.ending != "answered":
-                        raise RuntimeError(f"an agent ended with: {ended.failure}")
+                    if outcome.ending != "answered":
+                        raise RuntimeError(f"an agent ended with: {outcome.failure}")
 
-            # The model's package loads at the first question, once in a process.
+            # The model client is imported on the first question of a process.
             work(AGENT_COUNT)
             with ThreadPoolExecutor(AGENT_COUNT) as agents:
-                began, cpu = time.perf_counter(), time.process_time()
+                started, cpu = time.perf_counter(), time.process_time()
                 list(agents.map(work, range(AGENT_COUNT)))
-                seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+                seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
             yield {
                 "name": "share of the ideal throughput",
                 "size": AGENT_COUNT,
                 "value": round(ideal / seconds, 3),
                 "unit": "share",
-                "note": f"{AGENT_COUNT} agents at once, {SLOW_LATENCY} s a reply, {kept}; {replies / seconds:.1f} of "
+                "note": f"{AGENT_COUNT} agents at once, {SLOW_LATENCY} s a reply, {storage}; {replies / seconds:.1f} of "
                 f"{AGENT_COUNT / SLOW_LATENCY:.0f} replies a second with tools; {cpu / replies * 1000:.1f} ms of a core a reply",
             }
 
@@ -202,14 +203,14 @@ def _connect_model(url: str) -> ChatClient:
 
 
 def _recorder_factories(file: Path) -> list[tuple[str, RecorderFactory]]:
-    """Where a record can be kept: in memory, and in a new database, each with a question of its own."""
+    """Recorder factories: in memory, and in a new database with one question per run."""
     database = Database(f"sqlite:///{file}")
     upgrade(database)
     with database.begin() as session:
         project = Project(name="bench", world="town")
         session.add(project)
         session.flush()
-        made = start_run(session, Run(name="bench", reasoner="humaniq", world="town"))
+        run = start_run(session, Run(name="bench", reasoner="humaniq", world="town"))
     places = itertools.count(1)
 
     def in_store(text: str) -> RunRecorder:
@@ -217,7 +218,7 @@ def _recorder_factories(file: Path) -> list[tuple[str, RecorderFactory]]:
             question = Question(project_id=project.id, position=next(places), text=text)
             session.add(question)
             session.flush()
-            trace = start_run_trace(session, made, question.id, {})
+            trace = start_run_trace(session, run, question.id, {})
         return StoreRecorder(database, trace)
 
-    return [("kept in memory", lambda _: MemoryRecorder()), ("kept in the store", in_store)]
+    return [("recorded in memory", lambda _: MemoryRecorder()), ("recorded in the store", in_store)]

@@ -1,8 +1,8 @@
-"""Every fault of a server between us and each source: how many steps were tried under it, and how many were lost.
+"""Fault injection: each server fault between Showhow and each source, with the steps tried and the steps lost.
 
-A step is lost when it does not end within its limit as one sentence, when it is stored as something found (or nothing),
-when it leaves anything in the record of answers, or when the next step does not work. Its servers are the tests' own:
-a real MediaWiki, Oxigraph and Virtuoso, and a scripted model over HTTP.
+A step is lost if it does not fail within its limit with one sentence, if it is stored as a result, if the response
+cache records anything, or if the next step fails. The servers are those of the tests: a real MediaWiki, Oxigraph and
+Virtuoso, and a scripted model over HTTP.
 """
 
 import sqlite3
@@ -47,15 +47,15 @@ GRAPH_CALLS: ToolCallList = (
 )
 MODEL_CALLS: ToolCallList = (TEXT_CALLS[1], GRAPH_CALLS[1])
 CALL_LIMIT_SECONDS = 4.0
-"""Seconds of a call in the measurement."""
+"""Time limit of a call in this benchmark."""
 GRACE_SECONDS = 5.0
-"""Seconds beyond the limit, for a busy machine, after which a step counts as lost."""
+"""Seconds beyond the limit after which a step counts as lost; allows for a busy machine."""
 _MODEL_REPLY = '{"answer": "Tony Giglio", "quotes": []}'
 
 
 @dataclass(frozen=True, slots=True)
 class SourceServers:
-    """Where the real servers answer; the graph's IRI besides."""
+    """URLs of the servers; each endpoint with the IRI of its graph."""
 
     api: str
     endpoints: Mapping[str, tuple[str, str]]
@@ -64,7 +64,7 @@ class SourceServers:
 
 @dataclass(frozen=True, slots=True)
 class FaultTrial:
-    """One step under a fault, and what was wrong with how it ended; "" where nothing was."""
+    """One step under a fault; `problem` is "" if it failed as it should."""
 
     source: str
     fault: str
@@ -75,7 +75,7 @@ class FaultTrial:
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Faults tried, steps lost, and the longest that a step took beyond its limit."""
+    """Number of steps tried and lost, and the longest step."""
     if data is None:
         return
     with ExitStack() as opened:
@@ -101,7 +101,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def start_servers(home: Path, data: Path, opened: ExitStack) -> SourceServers:
-    """The real servers, with articles and graph of the same real world, until `opened` closes."""
+    """Start servers with articles and graph of the same real world; they stop when `opened` closes."""
     graphs = {"real": data / "world_2wiki" / "kg_full.ttl"}
     folders = {name: home / name for name in ("mediawiki", "oxigraph", "virtuoso")}
     for folder in folders.values():
@@ -126,8 +126,8 @@ def sweep_fault(
     sweeps = [_FaultSweep(name, fault, servers, folder / name, seconds) for name in sources]
     with closing(Database(f"sqlite:///{folder / 'showhow.db'}")) as store, ThreadPoolExecutor(len(sources)) as threads:
         upgrade(store)
-        swept = [threads.submit(each.run_trials, encode, _DraftTrace(store, each.source)) for each in sweeps]
-        return [one for each in swept for one in each.result()]
+        futures = [threads.submit(sweep.run_trials, encode, _DraftTrace(store, sweep.source)) for sweep in sweeps]
+        return [one for future in futures for one in future.result()]
 
 
 class _FaultSweep:
@@ -143,10 +143,10 @@ class _FaultSweep:
         with ExitStack() as opened:
             proxy, context = self._open_context(encode, opened)
             calls = {"text": TEXT_CALLS, "model": MODEL_CALLS}.get(self.source, GRAPH_CALLS)
-            found = [self._try_step(name, arguments, proxy, context, trace) for name, arguments in calls]
+            trials = [self._try_step(name, arguments, proxy, context, trace) for name, arguments in calls]
             stored = trace.submit()
         whole = stored == 2 * len(calls)
-        return found if whole else [_mark_lost(one, f"{stored} steps stored of {2 * len(calls)}") for one in found]
+        return trials if whole else [_mark_lost(one, f"{stored} steps stored of {2 * len(calls)}") for one in trials]
 
     def _open_context(self, encode: EncodeFunction, opened: ExitStack) -> tuple[Proxy, ToolContext]:
         """The proxy before the source, and what the tools work with: the other sources are whole."""
@@ -169,38 +169,40 @@ class _FaultSweep:
     ) -> FaultTrial:
         before = self._count_recorded(proxy)
         proxy.fault = FAULTS[self._fault]
-        asked = proxy.asked
+        requests_before = proxy.asked
         began = time.perf_counter()
         step = trace.record_step(name, arguments, context)
         took = time.perf_counter() - began
-        reached = proxy.asked > asked
+        reached_server = proxy.asked > requests_before
         proxy.fault = None
         recorded = self._count_recorded(proxy) - before
-        said, wrong = self._judge_step(step)
+        message, problem = self._judge_step(step)
         # A call of the model may be tried again within one limit, and the grammar answers after it.
         late = took > self._seconds + GRACE_SECONDS
-        wrong = wrong or ("it came too late" if late else "") or ("the fault was never met" if not reached else "")
-        wrong = wrong or (f"{recorded} answers were recorded" if recorded else "")
+        problem = (
+            problem or ("it came too late" if late else "") or ("the fault was never met" if not reached_server else "")
+        )
+        problem = problem or (f"{recorded} answers were recorded" if recorded else "")
         after = trace.record_step(name, arguments, context)
         if after["error"] is not None or not after["observation"]:
-            wrong = wrong or f"the next step failed: {after['error']}"
-        return FaultTrial(self.source, self._fault, name, took, said, wrong)
+            problem = problem or f"the next step failed: {after['error']}"
+        return FaultTrial(self.source, self._fault, name, took, message, problem)
 
     def _judge_step(self, step: Mapping[str, Any]) -> tuple[str, str]:
-        """What the stored step says of the fault, and what is wrong with that."""
+        """The message of the stored step, and the problem with it ("" if none)."""
         if self.source == "model":
-            # The tools do without a model that fails, and say so.
+            # Tools fall back when the model fails, and report it.
             data = step["data"] or {}
-            said = str(data.get("why") or "")
+            message = str(data.get("why") or "")
             wrong = "" if data.get("route") in {"ranking", "grammar"} else f"it went by {data.get('route')}"
         else:
-            said = str(step["error"] or "")
+            message = str(step["error"] or "")
             wrong = "it is shown as found" if step["observation"] is not None or step["data"] is not None else ""
-        one = said.endswith(".") and "\n" not in said and len(said) <= 500 and "Traceback" not in said
-        return said, wrong or ("" if one else f"it is no clear sentence: {said!r}")
+        one = message.endswith(".") and "\n" not in message and len(message) <= 500 and "Traceback" not in message
+        return message, wrong or ("" if one else f"it is no clear sentence: {message!r}")
 
     def _count_recorded(self, proxy: Proxy) -> int:
-        """How many answers of the source at fault there are."""
+        """Number of recorded responses of the faulty source."""
         file = self._folder / "worlds" / "live" / RESPONSE_CACHE_FILE
         with closing(sqlite3.connect(file)) as record:
             counted = "select count(*) from answers where url like ? || '%'"
@@ -221,7 +223,7 @@ class _DraftTrace:
             self._id: UUID = recording.start_trace(session, question.id, self._by).id
 
     def record_step(self, name: str, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """Written, run and completed as on the Annotate page; gives what the store has of it."""
+        """Record, run and complete a step as the Annotate page does; returns its stored fields."""
         new = recording.NewStep(f"I call {name}.", name, arguments)
         with self._store.begin() as session:
             step = recording.begin_step(session, self._id, new, seen=self._version(), by=self._by)
@@ -231,11 +233,11 @@ class _DraftTrace:
             observed = recording.StepResult(text, data, outcome.error, outcome.seconds)
             recording.complete_step(session, step.id, observed)
         with self._store.read() as session:
-            kept = traces.load_trace(session, self._id).steps[-1]
-            return {name: getattr(kept, name) for name in ("observation", "data", "error")}
+            stored = traces.load_trace(session, self._id).steps[-1]
+            return {name: getattr(stored, name) for name in ("observation", "data", "error")}
 
     def submit(self) -> int:
-        """Submit it; gives how many of its steps are stored whole."""
+        """Submit the trace; returns the number of completed steps stored."""
         with self._store.begin() as session:
             recording.submit_trace(
                 session, self._id, recording.TraceAnswers("Tony Giglio"), seen=self._version(), by=self._by

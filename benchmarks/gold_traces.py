@@ -1,4 +1,4 @@
-"""How many questions of generated worlds the gold reasoning answers by really running the tools, in how many steps."""
+"""Gold traces: share of generated questions answered by running the tools, and steps per question."""
 
 import statistics
 import time
@@ -26,8 +26,8 @@ WORLD_OPTIONS = {
 }
 
 
-def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the worlds are made here
-    """A line a world: the share of its questions whose trace ends in the gold answers, and the time of one."""
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the worlds are generated
+    """One result per world: share of questions whose trace ends in the gold answers, and time per question."""
     encoder = SentenceEncoder(BUNDLED_MODEL)
     for name, options in WORLD_OPTIONS.items():
         folder = name.replace(" ", "-")
@@ -42,12 +42,12 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
             steps.append(len(made.steps))
             if made.trace.status != "approved":
                 failed[record.kind or "unknown"] += 1
-        each = (time.perf_counter() - started) / len(records)
+        mean_seconds = (time.perf_counter() - started) / len(records)
         kinds = len({record.kind for record in records})
         missed = ", ".join(f"{kind} {count}" for kind, count in failed.items()) or "none"
         note = (
             f"{len(records)} questions of {kinds} kinds, failed: {missed}; "
-            f"{statistics.mean(steps):.1f} steps and {each * 1000:.0f} ms each"
+            f"{statistics.mean(steps):.1f} steps and {mean_seconds * 1000:.0f} ms each"
         )
         share = 1 - failed.total() / len(records)
         yield {

@@ -1,4 +1,4 @@
-"""Live worlds: what our layer adds to a server's own answer, what a recorded one takes, and twenty who ask at once."""
+"""Live worlds: overhead over raw requests, latency of recorded responses, and twenty concurrent users."""
 
 import sqlite3
 import time
@@ -28,7 +28,7 @@ SourceType = TypeVar("SourceType")
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Overhead over the raw request in the same run, recorded answers, and annotators who wait at the same time."""
+    """Overhead over raw requests of the same run, recorded responses, and concurrent users."""
     if data is not None:
         with ExitStack() as opened:
             yield from _measure_real_servers(home, data, opened)
@@ -49,8 +49,8 @@ def _measure_real_servers(home: Path, data: Path, opened: ExitStack) -> Iterator
     server = opened.enter_context(oxigraph.serving(graphs, home / "oxigraph"))
     pages = real_pages(data)
     world = _open_live_world(home / "graph", None, server.url, server.graph("real"))
-    asked = [f"SELECT ?p ?o {{ wd:{page.item} ?p ?o }}" for page in pages[:REQUEST_COUNT] if page.item]
-    yield from _measure_queries(world, server.url, server.graph("real"), asked)
+    queries = [f"SELECT ?p ?o {{ wd:{page.item} ?p ?o }}" for page in pages[:REQUEST_COUNT] if page.item]
+    yield from _measure_queries(world, server.url, server.graph("real"), queries)
     wiki = opened.enter_context(mediawiki.serving(pages, home / "mediawiki"))
     worlds = [_open_live_world(home / name, wiki.api, server.url, server.graph("real")) for name in ("first", "second")]
     yield from _measure_articles(
@@ -59,7 +59,7 @@ def _measure_real_servers(home: Path, data: Path, opened: ExitStack) -> Iterator
 
 
 def _measure_queries(world: World, url: str, graph: str, queries: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Each query raw and through our layer, in turn, so that both meet the same machine."""
+    """Time each query raw and through our layer, alternating, so that machine load affects both."""
     source = _require_source(world.graph)
     with httpx.Client(headers={"Accept": "application/sparql-results+json"}) as client:
         declared = "PREFIX wd: <http://www.wikidata.org/entity/> "
@@ -73,9 +73,9 @@ def _measure_queries(world: World, url: str, graph: str, queries: Sequence[str])
 
 
 def _measure_articles(worlds: Sequence[World], record: Path, titles: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The requests that an article takes, raw, and the article with its sections, tables and id.
+    """Time the raw requests of an article, and the article with its sections, tables and id.
 
-    The first world finds out which requests these are, and has the wiki render its pages once.
+    The first world determines the requests and makes the wiki render its pages once.
     """
     first, source = (_require_source(world.text) for world in worlds)
     pairs = []
@@ -97,7 +97,7 @@ def _measure_articles(worlds: Sequence[World], record: Path, titles: Sequence[st
 
 
 def _measure_concurrent_people(folder: Path, url: str, at_once: int) -> dict[str, Any]:
-    """As many people as PEOPLE in one process, each with one question to an endpoint that takes a second."""
+    """CONCURRENT_PEOPLE threads, each with one query to an endpoint that takes ENDPOINT_SECONDS."""
     world = _open_live_world(folder, None, url, None, at_once=at_once)
     source = _require_source(world.graph)
     queries = [f"SELECT ?x {{ wd:Q{number} wdt:P{number} ?x }}" for number in range(1, CONCURRENT_PEOPLE + 1)]
@@ -107,7 +107,8 @@ def _measure_concurrent_people(folder: Path, url: str, at_once: int) -> dict[str
     took = time.perf_counter() - begun
     return {
         "name": "live_twenty_annotators",
-        "size": f"{CONCURRENT_PEOPLE} at the same moment, an endpoint that takes {ENDPOINT_SECONDS:g} s, at_once = {at_once}",
+        "size": f"{CONCURRENT_PEOPLE} at the same moment, an endpoint that takes {ENDPOINT_SECONDS:g} s, "
+        f"at_once = {at_once}",
         "value": round(took, 3),
         "unit": "s",
     }
@@ -119,14 +120,14 @@ def _require_source(source: SourceType | None) -> SourceType:
     return source
 
 
-def _time_call(act: Callable[[str], Any], asked: str) -> float:
+def _time_call(act: Callable[[str], Any], argument: str) -> float:
     began = time.perf_counter()
-    act(asked)
+    act(argument)
     return time.perf_counter() - began
 
 
 def _overhead_results(what: str, pairs: Sequence[tuple[float, float]]) -> Iterator[dict[str, Any]]:
-    """The overhead of each pair, and beside it what the server itself took."""
+    """Quantiles of the overhead, with those of the raw requests as peer."""
     over = sorted(ours - raw for raw, ours in pairs)
     alone = sorted(raw for raw, _ in pairs)
     for name, place in (("p50", 0.5), ("p95", 0.95)):
@@ -141,12 +142,12 @@ def _overhead_results(what: str, pairs: Sequence[tuple[float, float]]) -> Iterat
 
 
 def _recorded_result(what: str, seconds: Sequence[float]) -> dict[str, Any]:
-    found = sorted(seconds)
-    note = f"p95 {_quantile_ms(found, 0.95)} ms"
+    ordered = sorted(seconds)
+    note = f"p95 {_quantile_ms(ordered, 0.95)} ms"
     return {
         "name": "live_recorded_answer_p50",
-        "size": f"{what}, {len(found)} of them",
-        "value": _quantile_ms(found, 0.5),
+        "size": f"{what}, {len(ordered)} of them",
+        "value": _quantile_ms(ordered, 0.5),
         "unit": "ms",
         "note": note,
     }

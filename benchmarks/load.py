@@ -23,7 +23,7 @@ PROJECT_NAME = "Fictional people"
 
 @dataclass(slots=True)
 class SimulatedAnnotator:
-    """One person: a session, what they committed, how long each commit took, and what went wrong."""
+    """One annotator's session: committed thoughts, seconds of each commit, and errors."""
 
     name: str
     url: str
@@ -32,9 +32,9 @@ class SimulatedAnnotator:
     errors: list[str] = field(default_factory=list)
 
     def run_until(self, until: float) -> None:
-        """Open the page, then commit a step every five seconds until the time is over."""
+        """Open the page, then commit a step every STEP_INTERVAL seconds until `until` (monotonic)."""
         pause = random.Random(self.name)  # noqa: S311 - spreads the load, guards nothing
-        # The server closes a connection that is idle for five seconds, which is just when the next commit would use it.
+        # The server closes connections after five idle seconds, exactly when the next commit would reuse one.
         with httpx.Client(base_url=self.url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client:
             page = self._send_request(
                 client, {"page": "", "query_params": {"you": [self.name], "project": [PROJECT_NAME]}}
@@ -66,11 +66,11 @@ class SimulatedAnnotator:
         except httpx.HTTPError as failed:
             self.errors.append(f"{type(failed).__name__}: {failed}")
             return None
-        found: dict[str, Any] = reply.json()
-        if reply.status_code != 200 or found.get("status") != "ready":
-            self.errors.append(f"{reply.status_code}: {str(found)[:200]}")
+        payload: dict[str, Any] = reply.json()
+        if reply.status_code != 200 or payload.get("status") != "ready":
+            self.errors.append(f"{reply.status_code}: {str(payload)[:200]}")
             return None
-        return found
+        return payload
 
 
 def _widget_keys(tree: Any) -> list[str]:
@@ -81,7 +81,7 @@ def _widget_keys(tree: Any) -> list[str]:
 
 
 def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
-    """The latency of a commit under load, the errors, and whether every step was stored once."""
+    """Commit latency under load, number of errors, and whether each step was stored exactly once."""
     subprocess.run([SHOWHOW_COMMAND, "setup"], env=server_environment(home), check=True, capture_output=True)  # noqa: S603 - our own
     with run_app_server(home) as server:
         people = [SimulatedAnnotator(f"annotator {number}", server.url) for number in range(ANNOTATOR_COUNT)]
@@ -124,5 +124,5 @@ def _load_results(people: list[SimulatedAnnotator], server: AppServer, home: Pat
     acknowledged = sorted(thought for person in people for thought in person.thoughts)
     with Database(f"sqlite:///{home / 'showhow.db'}").read() as session:
         stored = sorted(step.thought for record in iterate_traces(session) for step in record.steps)
-    kept = "every step stored once" if stored == acknowledged else f"{len(stored)} stored"
-    yield {"name": "load_steps", "size": size, "value": len(acknowledged), "unit": "steps", "note": kept}
+    stored_note = "every step stored once" if stored == acknowledged else f"{len(stored)} stored"
+    yield {"name": "load_steps", "size": size, "value": len(acknowledged), "unit": "steps", "note": stored_note}

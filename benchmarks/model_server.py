@@ -1,6 +1,6 @@
-"""A language model of known latency in a process of its own: it makes the calls of a script, then it answers.
+"""A scripted language model server of known latency in a child process: it makes scripted calls, then answers.
 
-It looks only at how many calls the prompt shows as made, so that any number of agents can follow the script at once.
+The reply depends only on the number of calls in the prompt, so any number of agents can use it at once.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ FINAL_REPLY = "I have seen enough.\n\nFinal Answer: that\nText says: that\nGraph
 
 @contextmanager
 def run_model_server(calls: ScriptedCalls, latency: float) -> Iterator[str]:
-    """Its base URL, while it serves."""
+    """Run the server; yields its base URL."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_run_server, args=(calls, latency, theirs), daemon=True)
@@ -38,7 +38,7 @@ def _run_server(calls: ScriptedCalls, latency: float, pipe: Any) -> None:
 
 
 class _ScriptedModelServer:
-    """The server's own side."""
+    """The HTTP server within the child process."""
 
     def __init__(self, calls: ScriptedCalls, latency: float) -> None:
         self._latency = latency
@@ -68,12 +68,12 @@ class _ScriptedModelServer:
 
 
 def _encode_reply(text: str, call: tuple[str, dict[str, Any]] | None) -> tuple[bytes, bytes]:
-    """The reply whole, and as a stream of words."""
+    """Encode a reply as a single response, and as an event stream of words."""
     reason = "stop" if call is None else "tool_calls"
     calls = [] if call is None else [_encode_call(*call)]
     whole = _completion_object("message", {"content": text, **({"tool_calls": calls} if calls else {})}, reason)
     words = [_completion_object("delta", {"content": word}, None) for word in re.findall(r"\S+\s*", text)]
-    made = [_completion_object("delta", {"tool_calls": [{"index": 0, **each}]}, None) for each in calls]
+    made = [_completion_object("delta", {"tool_calls": [{"index": 0, **call}]}, None) for call in calls]
     end = {**_completion_object("delta", {}, reason), "usage": _USAGE}
     events = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*words, *made, end))
     return (
@@ -86,8 +86,8 @@ def _encode_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
 
 
-def _completion_object(part: str, said: dict[str, Any], reason: str | None) -> dict[str, Any]:
-    choice = {"index": 0, part: {"role": "assistant", **said}, "finish_reason": reason}
+def _completion_object(part: str, message: dict[str, Any], reason: str | None) -> dict[str, Any]:
+    choice = {"index": 0, part: {"role": "assistant", **message}, "finish_reason": reason}
     kind = "chat.completion" if part == "message" else "chat.completion.chunk"
     return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": "scripted", "choices": [choice]}
 

@@ -1,4 +1,4 @@
-"""The published generator's instances, an independent oracle: everything that they state, derived once more."""
+"""Verification of published PhantomWiki instances: everything that they state is derived again and compared."""
 
 import csv
 import time
@@ -21,7 +21,7 @@ _PEER_NAME = "phantom-wiki 1.0.3"
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Of each instance the answers (also by SPARQL) and cells that are equal, and how long all answers take."""
+    """For each instance the equal answers (also by SPARQL) and relation cells, and the time of all answers."""
     folder = data / "phantomwiki" if data is not None else None
     if folder is None or not folder.is_dir():
         yield {"name": "phantomwiki", "note": "not measured: the test data is not here"}
@@ -61,7 +61,7 @@ def _answering_result(world: Path, instance: Path) -> dict[str, Any]:
 
 
 def _time_answers(world: Path, expressions: Sequence[Expression]) -> float:
-    # What is found out about the universe while it answers, such as who is whose child, is part of the work.
+    # Indexes that the universe builds on first use, such as lists of children, are part of the work.
     universe = Universe.load(world / UNIVERSE_FILE)
     started = time.perf_counter()
     evaluation = ExpressionEvaluator(universe)

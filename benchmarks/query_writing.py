@@ -1,4 +1,4 @@
-"""How often the first query that the grammar writes gives a right answer, on real questions over a real graph."""
+"""Text to SPARQL: how often the first query of the grammar is right, on real questions over a real graph."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _DATE_FORMATS = ("%d %B %Y", "%B %d, %Y", "%B %Y")
 
 @dataclass(frozen=True, slots=True)
 class QueryQuestion:
-    """A question with the entities it starts from and its right answers: names, ids or dates, or yes and no."""
+    """A question with its start entities and correct answers: names, ids, dates, or yes and no."""
 
     text: str
     entities: tuple[str, ...]
@@ -33,23 +33,23 @@ class QueryQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QueryMeasurement:
-    """How many questions were asked, how many the first query answered, and the median time to write one."""
+    """Number of questions, number answered by the first query, and median time to write a query."""
 
-    asked: int
+    count: int
     right: int
     milliseconds: float
     missed: tuple[str, ...]
 
     @property
     def share(self) -> float:
-        """The share of right answers."""
-        if not self.asked:
-            raise ValueError("no question was asked, so there is no share")
-        return self.right / self.asked
+        """Share of correct answers."""
+        if not self.count:
+            raise ValueError("there are no questions, so there is no share")
+        return self.right / self.count
 
 
 def measure_first_queries(world: World, questions: Iterable[QueryQuestion]) -> QueryMeasurement:
-    """Write and run the first query for each question; right when a cell of its result is an answer."""
+    """Write and run the first query of each question; it is right if a cell of its result is an answer."""
     context = ToolContext(world, _encode_as_zeros)
     seconds, missed = [], []
     for question in questions:
@@ -58,29 +58,29 @@ def measure_first_queries(world: World, questions: Iterable[QueryQuestion]) -> Q
         seconds.append(written.seconds)
         if not (written.observation and _query_answers(context, written.observation.text, question.answers)):
             missed.append(question.text)
-    asked = len(seconds)
+    count = len(seconds)
     median = statistics.median(seconds) * 1000 if seconds else 0.0
-    return QueryMeasurement(asked, asked - len(missed), median, tuple(missed))
+    return QueryMeasurement(count, count - len(missed), median, tuple(missed))
 
 
 def _encode_as_zeros(texts: Sequence[str]) -> np.ndarray:
-    # Words that the grammar does not know count as missed, so the figure is that of the grammar alone.
+    # Without embeddings, unknown words count as missed, so the grammar alone is measured.
     return np.zeros((len(texts), 1), dtype=np.float32)
 
 
 def _query_answers(context: ToolContext, sparql: str, answers: tuple[str, ...]) -> bool:
-    found = BUILT_IN_TOOLS["runQuery"].call(context, {"sparql": sparql}).observation
-    if found is None:
+    observation = BUILT_IN_TOOLS["runQuery"].call(context, {"sparql": sparql}).observation
+    if observation is None:
         return False
-    if found.data["boolean"] is not None:
-        return ("yes" if found.data["boolean"] else "no") in answers
-    cells = [cell for row in found.data["rows"] for cell in row if cell]
-    said = {str(text).casefold() for cell in cells for text in (cell["value"], cell.get("label", ""))}
-    return any(answer.casefold() in said or _is_date(answer, said) for answer in answers)
+    if observation.data["boolean"] is not None:
+        return ("yes" if observation.data["boolean"] else "no") in answers
+    cells = [cell for row in observation.data["rows"] for cell in row if cell]
+    texts = {str(text).casefold() for cell in cells for text in (cell["value"], cell.get("label", ""))}
+    return any(answer.casefold() in texts or _is_date(answer, texts) for answer in answers)
 
 
 def _is_date(answer: str, values: set[str]) -> bool:
-    """Whether one of the values is the date that the answer says in words; a year alone needs only the year."""
+    """Whether a value is the date that the answer states in words; a bare year matches by year."""
     if re.fullmatch(r"\d{1,4}", answer):
         return any(value.startswith(f"{answer.zfill(4)}-") for value in values)
     for form in _DATE_FORMATS:
@@ -93,16 +93,16 @@ def _is_date(answer: str, values: set[str]) -> bool:
 
 
 def questions_from_hops(records: Iterable[Mapping[str, Any]]) -> Iterator[QueryQuestion]:
-    """Questions with their hops, each started from the subjects that no hop reaches."""
+    """Build questions from their hops; start entities are the subjects that no hop leads to."""
     for record in records:
-        reached = {hop["object_qid"] for hop in record["hops"]}
-        starts = dict.fromkeys(h["subject_qid"] for h in record["hops"] if h["subject_qid"] not in reached)
+        objects = {hop["object_qid"] for hop in record["hops"]}
+        starts = dict.fromkeys(h["subject_qid"] for h in record["hops"] if h["subject_qid"] not in objects)
         answers = tuple(answer for answer in (record["answer"], record.get("answer_id")) if answer)
         yield QueryQuestion(record["question"], tuple(starts), answers)
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """The share of right first queries and the time to write one, for the questions of the graph and for all."""
+    """Share of correct first queries and time to write one, for graph questions and for all questions."""
     source = data / "world_2wiki" if data else None
     if source is None or not source.is_dir():
         yield {"name": "query_writing", "value": None, "unit": "share", "note": "not measured: no real test data"}
@@ -113,11 +113,11 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
     records = json.loads((source / "questions_300.json").read_text(encoding="utf-8"))
     of_graph = [record for record in records if record["needs"] == "kg"]
     for name, chosen in (("graph questions", of_graph), ("all questions", records)):
-        found = measure_first_queries(world, questions_from_hops(chosen))
-        shared = {"size": found.asked, "peak_mb": _peak_mb()}
-        note = f"{found.right} of {found.asked} {name} of the real world, full graph, no encoder"
-        yield {"name": "query_writing", "value": round(found.share, 4), "unit": "share", "note": note, **shared}
-        median = {"value": round(found.milliseconds, 2), "unit": "ms"}
+        measurement = measure_first_queries(world, questions_from_hops(chosen))
+        shared = {"size": measurement.count, "peak_mb": _peak_mb()}
+        note = f"{measurement.right} of {measurement.count} {name} of the real world, full graph, no encoder"
+        yield {"name": "query_writing", "value": round(measurement.share, 4), "unit": "share", "note": note, **shared}
+        median = {"value": round(measurement.milliseconds, 2), "unit": "ms"}
         yield {"name": "query_writing_median", "note": f"one query, {name}", **median, **shared}
 
 

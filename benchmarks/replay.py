@@ -1,4 +1,4 @@
-"""How many questions of other worlds are answered without a model, by following the default demonstrations."""
+"""Replay: share of questions of other worlds answered without a model, from the default demonstrations."""
 
 import time
 from collections.abc import Iterator
@@ -42,55 +42,57 @@ WORLD_OPTIONS = {
 }
 
 
-def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the worlds are made here
-    """A line a world: the share with F1 = 1; and a line a kind of question, over the worlds that are everywhere."""
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the worlds are generated
+    """One result per world (share with F1 = 1), and one per kind of question over the "everywhere" worlds."""
     encoder = SentenceEncoder(BUNDLED_MODEL)
-    shown = _make_demonstrations(home, encoder)
-    every: list[QuestionScore] = []
+    demonstrations = _make_demonstrations(home, encoder)
+    all_scores: list[QuestionScore] = []
     for name, options in WORLD_OPTIONS.items():
         folder = name.replace(" ", "-").replace(",", "")
         generate_world(home, folder, options)
         context = ToolContext(open_world(home, folder), encoder)
-        found, seconds = _answer_sample(home / folder, context, shown)
-        every += found if name.startswith("everywhere") else ()
+        scores, seconds = _answer_sample(home / folder, context, demonstrations)
+        all_scores += scores if name.startswith("everywhere") else ()
         yield _replay_result(
-            f"replay, {name}", options.people, summarize_scores(found), f"{seconds * 1000:.0f} ms a question"
+            f"replay, {name}", options.people, summarize_scores(scores), f"{seconds * 1000:.0f} ms a question"
         )
-    for kind, told in summarize_scores(every)["by_kind"].items():
+    for kind, summary in summarize_scores(all_scores)["by_kind"].items():
         yield _replay_result(
-            f"replay, everywhere, {kind}", told["questions"], told, "all worlds whose sources each tell all"
+            f"replay, everywhere, {kind}", summary["questions"], summary, "all worlds whose sources each tell all"
         )
 
 
 def _make_demonstrations(home: Path, encoder: SentenceEncoder) -> list[TraceRecord]:
     generate_world(home, "default", DEFAULT_WORLD)
     gold = GoldWorld(home / "default", ToolContext(open_world(home, "default"), encoder))
-    asked = read_questions(home / "default" / QUESTIONS_FILE, "jsonl")
-    return list(make_demonstrations(asked, gold, Project(name="default", world="default"), DEMONSTRATION_COUNT))
+    questions = read_questions(home / "default" / QUESTIONS_FILE, "jsonl")
+    return list(make_demonstrations(questions, gold, Project(name="default", world="default"), DEMONSTRATION_COUNT))
 
 
-def _answer_sample(folder: Path, context: ToolContext, shown: list[TraceRecord]) -> tuple[list[QuestionScore], float]:
-    """How a sample of the world's questions was answered, and the seconds of one."""
-    asked = sample_questions(read_questions(folder / QUESTIONS_FILE, "jsonl"), QUESTION_COUNT, seed=0)
+def _answer_sample(
+    folder: Path, context: ToolContext, demonstrations: list[TraceRecord]
+) -> tuple[list[QuestionScore], float]:
+    """Scores of a sample of the world's questions, and seconds per question."""
+    questions = sample_questions(read_questions(folder / QUESTIONS_FILE, "jsonl"), QUESTION_COUNT, seed=0)
     replay, started = ReplayReasoner(), time.perf_counter()
-    found = []
-    for question in asked:
-        task = Task(question.text, context, list(BUILT_IN_TOOLS.values()), shown)
-        found.append(
+    scores = []
+    for question in questions:
+        task = Task(question.text, context, list(BUILT_IN_TOOLS.values()), demonstrations)
+        scores.append(
             score_outcome(
                 question, run_reasoner(replay, task, MemoryRecorder(), RunControl(RunLimits(steps=MAX_STEPS)))
             )
         )
-    return found, (time.perf_counter() - started) / len(asked)
+    return scores, (time.perf_counter() - started) / len(questions)
 
 
-def _replay_result(name: str, size: int, told: dict[str, Any], note: str) -> dict[str, Any]:
-    answered = "-" if told["f1_answered"] is None else f"{told['f1_answered']:.3f}"
+def _replay_result(name: str, size: int, summary: dict[str, Any], note: str) -> dict[str, Any]:
+    answered = "-" if summary["f1_answered"] is None else f"{summary['f1_answered']:.3f}"
     parts = (
-        f"{told['questions']} questions: {told['answered']} answered",
-        f"{told['refused']} refused, {told['failed']} failed",
-        f"F1 {told['f1']:.3f}, of the answered {answered}",
+        f"{summary['questions']} questions: {summary['answered']} answered",
+        f"{summary['refused']} refused, {summary['failed']} failed",
+        f"F1 {summary['f1']:.3f}, of the answered {answered}",
         note,
     )
-    value = round(told["right"] / told["questions"], 4)
+    value = round(summary["right"] / summary["questions"], 4)
     return {"name": name, "size": size, "value": value, "unit": "share", "note": "; ".join(parts)}

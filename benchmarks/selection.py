@@ -1,4 +1,4 @@
-"""Choosing demonstrations: time, memory and picks of the greedy search, beside others' selectors in the same run."""
+"""Demonstration selection: time, memory and picks of greedy MAP inference, compared with other selectors."""
 
 import importlib
 import importlib.util
@@ -23,7 +23,7 @@ from fewshot_library.selection import CandidatePool, SelectionConfig, build_kern
 
 LIBRARY_SIZES = (20, 1_000, 10_000, 100_000, 1_000_000)
 MAX_FULL_KERNEL = 10_000
-"""Of so many items a whole kernel is still made, and of SAMPLED its eigenvalues."""
+"""Largest library for which the full kernel is built; MAX_SAMPLED_KERNEL limits its eigendecomposition."""
 MAX_SAMPLED_KERNEL = 1_000
 MAX_MMR_SIZE = 100_000
 DIMENSIONS = 384
@@ -36,20 +36,20 @@ SequenceList = list[tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SelectionTask:
-    """One size, with as many results to choose."""
+    """Library size, number of picks, and the action sequences to draw from."""
 
     size: int
     k: int
     sequences: SequenceList
 
 
-def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - nothing is kept
-    """A line a size and k for ours, and one for each peer that can do it."""
+def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - stores nothing
+    """One result per library size and k, and one for each peer that supports the size."""
     sequences = _load_sequences(data)
     context = multiprocessing.get_context("spawn")
     for size in LIBRARY_SIZES:
         for k in (3, 8):
-            # A process of its own, so that the peak of one is not the other's.
+            # A separate process, so that peak memory is measured per size.
             with ProcessPoolExecutor(1, mp_context=context) as alone:
                 yield from alone.submit(measure_task, SelectionTask(size, k, sequences)).result()
     yield from _measure_optimum(sequences)
@@ -57,23 +57,23 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
 
 
 def measure_task(task: SelectionTask) -> list[dict[str, Any]]:
-    """The lines of one size and k."""
+    """Results for one size and k."""
     chance = np.random.default_rng(1)
     pool, question = _random_pool(task, chance)
-    wish = SelectionConfig(k=task.k, exchange=False)
-    ours, chosen = _time_median(lambda: [pick.item for pick in select_demonstrations(pool, question, wish).picks])
+    config = SelectionConfig(k=task.k, exchange=False)
+    ours, chosen = _time_median(lambda: [pick.item for pick in select_demonstrations(pool, question, config).picks])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     different = len(pool.actions.sequences)
     note = f"k={task.k}; {different} different sequences of actions; median of {_REPETITIONS}, question encoded before"
-    found = [_selection_result("select dpp", task.size, ours, note) | {"peak_mb": round(peak)}]
+    results = [_selection_result("select dpp", task.size, ours, note) | {"peak_mb": round(peak)}]
     swapped, _ = _time_median(lambda: select_demonstrations(pool, question, SelectionConfig(k=task.k)))
-    found.append(_selection_result("select dpp, with exchange", task.size, swapped, f"k={task.k}"))
+    results.append(_selection_result("select dpp, with exchange", task.size, swapped, f"k={task.k}"))
     for peer, act, how in _peer_selectors(task, pool, question):
         seconds, other = _time_median(act, 3)
         same = f"; the same picks: {'yes' if other == chosen else 'no'}" if peer == _FULL_KERNEL_PEER else ""
         line = _selection_result("select dpp", task.size, ours, f"k={task.k}; {how}{same}")
-        found.append(line | {"peer": peer, "peer_value": round(seconds * 1000, 3), "ratio": round(seconds / ours, 1)})
-    return found
+        results.append(line | {"peer": peer, "peer_value": round(seconds * 1000, 3), "ratio": round(seconds / ours, 1)})
+    return results
 
 
 def _peer_selectors(
@@ -110,7 +110,7 @@ def _build_full_kernel(pool: CandidatePool, question: Any) -> Any:
 
 
 def _select_on_full_kernel(pool: CandidatePool, question: Any, k: int) -> list[int]:
-    """The textbook's greedy search with the whole N x N kernel."""
+    """Textbook greedy MAP inference on the full N x N kernel."""
     matrix = _build_full_kernel(pool, question)
     left, columns, chosen = matrix.diagonal().copy(), np.zeros((0, len(matrix))), []
     for _ in range(min(k, len(matrix))):
@@ -132,21 +132,21 @@ def _select_by_submodlib(pool: CandidatePool, question: Any, k: int) -> list[int
     peer = importlib.import_module("submodlib")
 
     matrix = _build_full_kernel(pool, question)
-    found = peer.LogDeterminantFunction(n=len(matrix), mode="dense", lambdaVal=0, sijs=matrix)
-    return [int(item) for item, _ in found.maximize(budget=min(k, len(matrix) - 1), optimizer="NaiveGreedy")]
+    objective = peer.LogDeterminantFunction(n=len(matrix), mode="dense", lambdaVal=0, sijs=matrix)
+    return [int(item) for item, _ in objective.maximize(budget=min(k, len(matrix) - 1), optimizer="NaiveGreedy")]
 
 
 def _measure_optimum(sequences: SequenceList) -> Iterator[dict[str, Any]]:
-    """How much of the greatest determinant over all sets of three the picks have, and how often all of it."""
+    """Determinant of the picks relative to the optimum over all sets of three."""
     every = np.array(list(itertools.combinations(range(20), 3)))
     for exchange in (False, True):
         shares = []
         for seed in range(_OPTIMUM_INSTANCES):
             pool, question = _random_pool(SelectionTask(20, 3, sequences), np.random.default_rng(seed))
             matrix = _build_full_kernel(pool, question)
-            found = select_demonstrations(pool, question, SelectionConfig(exchange=exchange))
+            selection = select_demonstrations(pool, question, SelectionConfig(exchange=exchange))
             best = np.linalg.det(matrix[every[:, :, None], every[:, None, :]]).max()
-            shares.append(np.exp(found.log_det) / best)
+            shares.append(np.exp(selection.log_det) / best)
         whole = sum(share > 1 - 1e-9 for share in shares)
         name = "share of the optimum" + (", with exchange" if exchange else "")
         note = f"k=3; of {_OPTIMUM_INSTANCES} instances {whole} at the optimum, the least {min(shares):.4f}"
@@ -167,30 +167,30 @@ def _measure_encoding() -> Iterator[dict[str, Any]]:
 def _random_pool(task: SelectionTask, chance: np.random.Generator) -> tuple[CandidatePool, Any]:
     rows = chance.standard_normal((task.size, DIMENSIONS), np.float32)
     rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    drawn = chance.integers(0, len(task.sequences), task.size)
-    return CandidatePool(rows, encode_actions([task.sequences[place] for place in drawn])), rows[task.size // 2]
+    numbers = chance.integers(0, len(task.sequences), task.size)
+    return CandidatePool(rows, encode_actions([task.sequences[place] for place in numbers])), rows[task.size // 2]
 
 
 def _load_sequences(data: Path | None) -> SequenceList:
-    """What real agents and people did; without the data, sequences of chance."""
+    """Action sequences of real traces; random ones without the data."""
     if data is None:
         chance = np.random.default_rng(0)
         lengths = chance.integers(2, 12, 300)
         return [tuple(f"tool {tool}" for tool in chance.integers(0, 6, length)) for length in lengths]
     files = sorted([*(data / "humaniq").glob("*.json"), *(data / "humaniq" / "agent_traces").glob("*.json")])
-    records = (found for file in files for found in read_traces(file) if isinstance(found, TraceRecord))
+    records = (record for file in files for record in read_traces(file) if isinstance(record, TraceRecord))
     return [tuple(step.tool for step in record.steps if step.tool is not None) for record in records]
 
 
 def _time_median(act: Callable[[], Any], turns: int = _REPETITIONS) -> tuple[float, Any]:
-    """The median of some turns after a first one, in seconds, and what came of it."""
-    found = act()
+    """Median seconds of repeated calls after a warm-up, and the result of the warm-up."""
+    result = act()
     seconds = []
     for _ in range(turns):
         start = time.perf_counter()
         act()
         seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds), found
+    return statistics.median(seconds), result
 
 
 def _selection_result(name: str, size: int, seconds: float, note: str) -> dict[str, Any]:

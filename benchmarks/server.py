@@ -1,4 +1,4 @@
-"""A server of Showhow's, started for a measurement as its users start it."""
+"""Runs `showhow run` as a child process for benchmarks."""
 
 import os
 import socket
@@ -18,14 +18,14 @@ START_TIMEOUT = 120
 
 @dataclass(frozen=True, slots=True)
 class AppServer:
-    """Where it serves, its process, and the seconds from its start to its first answer."""
+    """A running server: URL, process id, and seconds from start to first response."""
 
     url: str
     process_id: int
     start_seconds: float
 
     def peak_mb(self) -> float:
-        """The most memory that the process has held, in MB."""
+        """Peak resident memory of the process in MB."""
         for line in Path(f"/proc/{self.process_id}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
@@ -33,14 +33,14 @@ class AppServer:
 
 
 def server_environment(home: Path) -> dict[str, str]:
-    """This process's environment with that home and nothing else of Showhow's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
-    return {**kept, "SHOWHOW_HOME": str(home), "SHOWHOW_AGENT_API": "true"}
+    """Environment for a child process: this one's without SHOWHOW_ variables, with the given home."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
+    return {**inherited, "SHOWHOW_HOME": str(home), "SHOWHOW_AGENT_API": "true"}
 
 
 @contextmanager
 def run_app_server(home: Path) -> Iterator[AppServer]:
-    """Serve that home on a free port while the block runs."""
+    """Run a server for this home on a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A SPARQL endpoint in a process of its own that answers everything with one row, after so many seconds."""
+"""A SPARQL endpoint in a child process that answers every query with one row after a fixed delay."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ _REPLY = (
 
 @contextmanager
 def run_slow_endpoint(seconds: float) -> Iterator[str]:
-    """Its address, while it serves."""
+    """Run the endpoint; yields its URL."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_run_server, args=(seconds, theirs), daemon=True)

@@ -1,4 +1,4 @@
-"""How long people wait: the command line's help, a warm start until the first page, the import of the real world."""
+"""Start-up times: command line help, warm start until the first page, import of a real world."""
 
 import json
 import os
@@ -18,7 +18,7 @@ RUN_COUNT = 5
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Medians of five runs; the import once."""
+    """Medians of RUN_COUNT runs; the import is measured once."""
     yield _startup_result("help", "showhow --help", _median_seconds(lambda: _time_command(home, "--help")))
     _time_command(home, "setup")
     yield _startup_result("setup_repeated", "nothing to do", _median_seconds(lambda: _time_command(home, "setup")))
@@ -56,9 +56,9 @@ def _time_start(home: Path) -> tuple[float, float]:
 
 
 def _measure_import(home: Path, data: Path | None) -> dict[str, Any]:
-    told = {"name": "import_world", "unit": "s", "size": "7,035 paragraphs and 14,553 triples"}
+    result = {"name": "import_world", "unit": "s", "size": "7,035 paragraphs and 14,553 triples"}
     if data is None:
-        return {**told, "value": None, "note": "not measured: the test data is not here"}
+        return {**result, "value": None, "note": "not measured: the test data is not here"}
     source = data / "world_2wiki"
     files = ["--articles", str(source / "paragraphs.jsonl"), "--graph", str(source / "kg_full.ttl")]
     started = time.perf_counter()
@@ -68,4 +68,4 @@ def _measure_import(home: Path, data: Path | None) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     size = f"{about['articles']:,} paragraphs and {about['triples']:,} triples"
     note = f"load {os.getloadavg()[0]:.1f}"
-    return {**told, "size": size, "value": round(time.perf_counter() - started, 2), "peak_mb": peak, "note": note}
+    return {**result, "size": size, "value": round(time.perf_counter() - started, 2), "peak_mb": peak, "note": note}

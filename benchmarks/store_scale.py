@@ -1,4 +1,4 @@
-"""How fast the store answers when it is large: 100,000 traces of 1,000,000 steps, asked for as the pages do."""
+"""Store latency at scale: the queries of the pages over 100,000 traces with 1,000,000 steps."""
 
 import resource
 import statistics
@@ -43,8 +43,8 @@ STEP_VALUES = field_values(
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Fill a store and time what the Annotate and Review pages ask of it."""
-    del data  # nothing real is needed: only the size counts
+    """Fill a store and time the queries of the Annotate and Review pages."""
+    del data  # generated rows suffice
     database = Database(f"sqlite:///{home / 'scale.db'}")
     upgrade(database)
     started = time.perf_counter()
@@ -61,7 +61,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 def store_queries(
     database: Database, project_id: UUID, people: list[UUID], traces: list[UUID]
 ) -> dict[str, Callable[[int], Any]]:
-    """What is timed; each takes the number of its repetition, so that no two ask for the same."""
+    """The timed queries by result name; each takes the repetition number, so that no two are identical."""
 
     def open_queue(number: int) -> None:
         person = people[number % PERSON_COUNT]
@@ -83,7 +83,7 @@ def store_queries(
             reading.load_trace(session, traces[number * len(traces) // REPEAT_COUNT])
 
     def report_tools(number: int) -> None:
-        # By people is all of it, so that the condition costs what it costs.
+        # Filtering by people matches all steps, which measures the cost of the condition.
         with database.read() as session:
             build_tool_report(session, ToolCallFilter(by=libraries.PEOPLE if number % 2 else None))
 
@@ -96,7 +96,7 @@ def store_queries(
 
 
 def fill_store(database: Database, count: int, steps: int) -> tuple[UUID, list[UUID], list[UUID]]:
-    """One project whose every second question has two traces; gives its key, the people's and the traces'."""
+    """Create a project with two traces per second question; returns ids of the project, users and traces."""
     with database.begin() as session:
         people = [projects.get_or_create_user(session, f"annotator {n}").id for n in range(PERSON_COUNT)]
         project = projects.create_project(session, "scale", "none")
@@ -113,13 +113,13 @@ def fill_store(database: Database, count: int, steps: int) -> tuple[UUID, list[U
 
 
 def question_row(project: Project, number: int) -> dict[str, Any]:
-    """A question; every second one is done."""
+    """A question row; every second one is completed."""
     text = f"Who is buried in the chapel above quay number {number}?"
     return field_values(Question(project_id=project.id, position=number + 1, text=text, completed=1 - number % 2))
 
 
 def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, Any]:
-    """A trace that was handed in, by the next person in turn; one in 2,000 is a draft still."""
+    """A submitted trace row, authors in rotation; one in 2,000 is still a draft."""
     status = "draft" if number % 2_000 == 0 else STATUSES[number % len(STATUSES)]
     handed_in = START_TIME + timedelta(seconds=number)
     return field_values(
@@ -135,9 +135,9 @@ def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, A
 
 
 def step_row(trace_id: UUID, position: int) -> dict[str, Any]:
-    """A step of usual length; one in twenty failed, and two in three of the others are rated."""
+    """A step row of typical length; one in twenty failed, and two thirds of the others are rated."""
     key = uuid7()
-    # Some of the key's bits are drawn by chance.
+    # The key has random bits.
     chance = key.int % 1_000_003
     step = {**STEP_VALUES, "id": key, "trace_id": trace_id, "position": position}
     step |= {"tool": TOOLS[chance % len(TOOLS)], "latency": 0.001 * (1 + chance % 5_000)}

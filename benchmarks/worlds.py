@@ -1,4 +1,4 @@
-"""How fast worlds are made: every stage at five sizes, 500 questions of depth 20, beside the published generator."""
+"""World generation: time of each stage at five sizes, compared with the published generator."""
 
 import importlib.util
 import json
@@ -25,19 +25,19 @@ from fiction.universe.universe import Universe
 
 WORLD_SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 GRAMMAR_DEPTH, QUESTIONS_PER_TEMPLATE, WORLD_SEED = 20, 10, 11
-"""A grammar of that depth has 50 templates."""
+"""A grammar of depth 20 has 50 templates."""
 PUBLISHED_SIZES = (100, 1_000, 10_000)
 PUBLISHED_PACKAGE = "phantom_wiki"
 _STAGE_LINE = re.compile(r"^(\w+): [\d,]+ in ([\d.]+) s$", re.MULTILINE)
 _GRAMMAR_KINDS = ("who", "what", "how many")
-"""The kinds of questions of the paper's grammar."""
+"""Question kinds of the paper's grammar."""
 _POLL_SECONDS = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """What a command took: seconds by the clock and of processors, and the most memory of all its processes at once."""
+    """Result of a command: wall and CPU seconds, peak memory of all its processes together, and output."""
 
     seconds: float
     cpu_seconds: float
@@ -47,8 +47,8 @@ class CommandRun:
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Make a world of every size as a user does, and one of the published generator's where it is installed."""
-    del data  # nothing is read but what was made
+    """Generate a world of each size by the command line, and one with the published generator if it is installed."""
+    del data  # only generated worlds are read
     whole: dict[int, float] = {}
     for people in WORLD_SIZES:
         name = f"people-{people}"
@@ -68,9 +68,9 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str, Any]]:
     about = json.loads(run.stdout)
     note = f"load {os.getloadavg()[0]:.1f}"
-    stages = {stage: float(taken) for stage, taken in _STAGE_LINE.findall(run.stderr)}
-    for stage, taken in stages.items():
-        yield _world_result(f"worlds_{stage}", people, taken, "s", note)
+    stages = {stage: float(seconds) for stage, seconds in _STAGE_LINE.findall(run.stderr)}
+    for stage, seconds in stages.items():
+        yield _world_result(f"worlds_{stage}", people, seconds, "s", note)
     text = sum(stages[stage] for stage in ("people", "articles", "questions"))
     yield _world_result("worlds_facts_articles_questions", people, text, "s", "articles written and indexed")
     yield _world_result("worlds_whole", people, run.seconds, "s", "from the start of the process to its end")
@@ -86,25 +86,25 @@ def _answering_result(people: int, folder: Path) -> dict[str, Any]:
     rows = [row for row in read_question_rows(folder) if row["kind"] in _GRAMMAR_KINDS]
     expressions = [decode_expression(row["expression"]) for row in rows]
     universe = Universe.load(folder / UNIVERSE_FILE)
-    # Who is whose child and friend is found once for a universe.
+    # The lists of children and friends are built once per universe.
     started = time.perf_counter()
-    found = len(universe.children.values) + len(universe.friends_of.values)
+    list_entries = len(universe.children.values) + len(universe.friends_of.values)
     listed = time.perf_counter()
     before = time.process_time()
     evaluation = ExpressionEvaluator(universe)
     for expression in expressions:
         evaluation.evaluate(expression)
     seconds, processor = time.perf_counter() - listed, time.process_time() - before
-    lists = f"before it lists of {found:,} children and friends {listed - started:.2f} s"
+    lists = f"before it lists of {list_entries:,} children and friends {listed - started:.2f} s"
     note = f"{len(expressions)} questions, processor {processor * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
     return _world_result("worlds_answering", people, seconds * 1000, "ms", note)
 
 
 def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, Any]:
-    """The published generator at that size, or why it was not measured."""
-    told = {"name": "worlds_published", "size": f"{people:,} people", "unit": "s", "peer": PUBLISHED_PACKAGE}
+    """Time the published generator at this size; the note says why if it was not measured."""
+    result = {"name": "worlds_published", "size": f"{people:,} people", "unit": "s", "peer": PUBLISHED_PACKAGE}
     if importlib.util.find_spec(PUBLISHED_PACKAGE) is None:
-        return told | {"value": None, "note": f"not measured: {PUBLISHED_PACKAGE} is not installed"}
+        return result | {"value": None, "note": f"not measured: {PUBLISHED_PACKAGE} is not installed"}
     options = {
         "num-family-trees": people // 25,
         "max-family-tree-size": 25,
@@ -116,7 +116,7 @@ def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, A
     words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
     run = _run_command([sys.executable, "-m", PUBLISHED_PACKAGE, *words], home)
     ratio = round(run.cpu_seconds / ours.cpu_seconds, 1)
-    return told | {
+    return result | {
         "value": round(ours.seconds, 2),
         "peer_value": round(run.seconds, 2),
         "ratio": ratio,
@@ -125,7 +125,7 @@ def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, A
 
 
 def _growth_result(whole: dict[int, float]) -> dict[str, Any]:
-    """The slope of the time over the number of people, both as logarithms, from the middle size to the largest."""
+    """Slope of log time over log people, from the middle size to the largest."""
     (few, least), *_, (many, most) = sorted(whole.items())[len(whole) // 2 :]
     exponent = math.log(most / least) / math.log(many / few)
     note = f"time grows with the number of people to the power of this, from {few:,} to {many:,}"
@@ -137,7 +137,7 @@ def _world_result(name: str, people: int, value: float, unit: str, note: str) ->
 
 
 def _run_command(command: Sequence[str], home: Path) -> CommandRun:
-    """Run the command and watch the memory of its processes."""
+    """Run a command and sample the memory of its processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     held = [0.0]
@@ -150,12 +150,12 @@ def _run_command(command: Sequence[str], home: Path) -> CommandRun:
         seconds = time.perf_counter() - started
         out.seek(0)
         err.seek(0)
-        told, said = out.read(), err.read()
+        stdout, stderr = out.read(), err.read()
     if status:
-        raise RuntimeError(f"{' '.join(command)} ended with status {status}: {said[-500:]}")
+        raise RuntimeError(f"{' '.join(command)} ended with status {status}: {stderr[-500:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return CommandRun(seconds, processor, max(held), told, said)
+    return CommandRun(seconds, processor, max(held), stdout, stderr)
 
 
 def _watch_memory(process: "subprocess.Popen[bytes]", held: list[float]) -> None:
@@ -165,7 +165,7 @@ def _watch_memory(process: "subprocess.Popen[bytes]", held: list[float]) -> None
 
 
 def _tree_memory(root: int) -> float:
-    """The memory of a process and all below it in MB, pages that they share counted for each."""
+    """Memory of a process and its descendants in MB; shared pages count for each."""
     parents: dict[int, int] = {}
     pages: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
@@ -173,7 +173,7 @@ def _tree_memory(root: int) -> float:
             try:
                 fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             except OSError:
-                # It has ended meanwhile.
+                # The process has ended.
                 continue
             parents[int(folder.name)], pages[int(folder.name)] = int(fields[1]), int(fields[21])
     return sum(pages[one] for one in pages if _is_descendant(one, root, parents)) * _PAGE_BYTES / 2**20

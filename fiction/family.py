@@ -1,4 +1,4 @@
-"""A person's family: grandparents to grandchildren, from a graph of Wikidata's shape or from a universe."""
+"""Family trees, from grandparents to grandchildren, read from a Wikidata-shaped graph or from a universe."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """A person as a tree shows them; `born` orders brothers and sisters, and is "" where it is not known."""
+    """One person of a family tree; dates are ISO texts, "" where unknown."""
 
     id: str
     label: str
@@ -26,26 +26,26 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The people of a tree by id, everybody's parents and partners among them, and whose tree it is."""
+    """A family tree around `centre`: people by id, and the parents and partners of each person within the tree."""
 
     centre: str
     people: dict[str, Relative]
     parents: dict[str, tuple[str, ...]]
     partners: dict[str, tuple[str, ...]]
     siblings: tuple[str, ...]
-    """Of the centre, the oldest first."""
+    """Siblings of the centre, oldest first."""
 
     def children(self, person: str) -> list[str]:
-        """The person's children, the oldest first."""
+        """The person's children, oldest first."""
         return self.sort_by_age(child for child, parents in self.parents.items() if person in parents)
 
     def sort_by_age(self, ids: Iterable[str]) -> list[str]:
-        """The oldest first, those of unknown age last."""
+        """Sort oldest first; people without a date of birth come last."""
         return sorted(ids, key=lambda person: (not self.people[person].born, self.people[person].born, person))
 
 
 class KinshipSource(Protocol):
-    """Whoever knows who is related to whom; every pair is (one of those asked about, the relative)."""
+    """A source of kinship; every pair is (a person of the request, the relative)."""
 
     def parents(self, ids: Sequence[str]) -> Pairs: ...
     def children(self, ids: Sequence[str]) -> Pairs: ...
@@ -55,7 +55,10 @@ class KinshipSource(Protocol):
 
 
 def build_family(kin: KinshipSource, centre: str) -> Family | None:
-    """Grandparents, parents, siblings, partners, children with their partners, grandchildren; None for the lonely."""
+    """Build the tree of a person: grandparents, parents, siblings, partners, children with partners, grandchildren.
+
+    None if no relative is known.
+    """
     up = kin.parents([centre])
     upper = kin.parents(_second_members(up))
     siblings = [one for one in kin.siblings(centre) if one != centre]
@@ -89,7 +92,7 @@ def _group_pairs(pairs: Pairs, people: dict[str, Relative]) -> dict[str, tuple[s
 
 
 class GraphKinshipSource:
-    """What a graph says: P22 father, P25 mother, P40 child, P26 spouse, P3373 sibling, either way."""
+    """Kinship from a graph: P22 father, P25 mother, P40 child, P26 spouse, P3373 sibling, in either direction."""
 
     def __init__(self, graph: GraphSource) -> None:
         self._graph = graph
@@ -107,12 +110,12 @@ class GraphKinshipSource:
         return self._pairs(ids, "?one wdt:P26|^wdt:P26 ?other")
 
     def siblings(self, person: str) -> list[str]:
-        """Those who are called siblings or share a parent."""
+        """People stated as siblings, and people who share a parent."""
         paths = "wdt:P3373|^wdt:P3373|((wdt:P22|wdt:P25|^wdt:P40)/(wdt:P40|^wdt:P22|^wdt:P25))"
         return _second_members(self._pairs([person], f"?one {paths} ?other"))
 
     def relatives(self, ids: Sequence[str]) -> list[Relative]:
-        """Their labels and the days of their births and deaths."""
+        """Labels, dates of birth and dates of death."""
         dates: dict[str, list[str]] = {}
         query = "OPTIONAL { ?one wdt:P569 ?born } OPTIONAL { ?one wdt:P570 ?died }"
         for row in self._rows(ids, query, "?one ?born ?died"):
@@ -132,7 +135,7 @@ class GraphKinshipSource:
 
 
 class UniverseKinshipSource:
-    """What is true, whichever source tells it."""
+    """Kinship from a universe: all true relations, including those that a source withholds."""
 
     def __init__(self, universe: Universe) -> None:
         self._universe = universe
@@ -155,7 +158,7 @@ class UniverseKinshipSource:
         return [(one, self._items.person(row)) for one, row in rows if row > NONE]
 
     def siblings(self, person: str) -> list[str]:
-        """The other children of the parents."""
+        """The other children of either parent."""
         return [
             child
             for child in _second_members(self.children(_second_members(self.parents([person]))))
@@ -163,7 +166,7 @@ class UniverseKinshipSource:
         ]
 
     def relatives(self, ids: Sequence[str]) -> list[Relative]:
-        """Their titles, which tell namesakes apart, and the days of their births and deaths."""
+        """Titles (unique, unlike names), dates of birth and dates of death."""
         universe = self._universe
         rows = ((one, self._row(one)) for one in ids)
         return [
@@ -179,7 +182,7 @@ class UniverseKinshipSource:
 
 
 def build_universe_family(universe: Universe, entity: str) -> Family | None:
-    """The family as it is, whichever source tells it; None for the lonely and for what is no person."""
+    """The true family of an entity of a universe; None if it is no person or has no relative."""
     try:
         kind, _ = ItemCatalog(universe).locate(entity)
     except KeyError:

@@ -1,7 +1,4 @@
-"""Making a world: the universe, what each source tells of it, its sources on disk, and its questions.
-
-What a generator yields in a process of its own, taken up here one by one.
-"""
+"""Generation of a world: its universe, the split of facts over sources, the sources on disk, and the questions."""
 
 import hashlib
 import json
@@ -54,16 +51,17 @@ ItemT = TypeVar("ItemT")
 
 @contextmanager
 def run_in_process(work: Callable[..., Iterator[ItemT]], *arguments: Any) -> Iterator[Iterator[ItemT]]:
-    """What `work(*arguments)` yields in a process that ends with the block; its OSError or WorldError is raised here.
+    """Iterate `work(*arguments)` in a child process that ends with the block.
 
-    It is ahead by no more than fits into a pipe, so that nothing piles up in memory.
+    An OSError or WorldError of the child is raised here. The child runs ahead by no more than the pipe's buffer, so
+    memory stays bounded.
     """
-    # A forked process would have the locks of our threads, but not the threads that open them.
+    # A forked process would inherit locked locks of our threads, but not the threads that release them.
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_send_all, args=(theirs, work, arguments), daemon=True)
     resource_tracker.ensure_running()
-    # Ctrl+C reaches every process of a terminal; this one alone says what becomes of it.
+    # Ctrl+C reaches every process of a terminal; only the parent handles it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()
@@ -83,7 +81,7 @@ def _receive_items(pipe: "Connection[Any, Any]") -> Iterator[Any]:
         try:
             kind, value = pipe.recv()
         except EOFError:
-            raise WorldError("A process that was making the world was ended from outside; make it again.") from None
+            raise WorldError("A worker process of the generation was killed; generate the world again.") from None
         if kind == _END:
             return
         if kind == _FAILURE:
@@ -98,7 +96,7 @@ def _send_all(pipe: "Connection[Any, Any]", work: Callable[..., Iterator[Any]], 
                 pipe.send((_ITEM, item))
             pipe.send((_END, None))
         except BrokenPipeError:
-            # Whoever wanted it is gone.
+            # The parent has closed its end.
             return
         except (OSError, WorldError) as failed:
             pipe.send((_FAILURE, failed))
@@ -106,12 +104,12 @@ def _send_all(pipe: "Connection[Any, Any]", work: Callable[..., Iterator[Any]], 
 
 PAGES_FILE = "pages.jsonl"
 GENERATOR_VERSION = 1
-"""Of the generator; the same options give another world under another version."""
+"""Version of the generator; the same options give a different world under another version."""
 _MAX_SINGLE_PROCESS_PEOPLE = 40_000
-"""People for whom starting a process takes longer than the work."""
+"""Up to this many people, starting a worker process takes longer than the work."""
 
 
-def generate_world(  # noqa: PLR0913 - what is made, and how the work is done and told
+def generate_world(  # noqa: PLR0913 - what is generated, and how
     worlds: Path,
     name: str,
     options: GenerationOptions,
@@ -120,15 +118,15 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
     replace: bool = False,
     processes: int | None = None,
 ) -> dict[str, Any]:
-    """Make a world of these options and give what its world.toml says.
+    """Generate a world and return the contents of its world.toml.
 
-    Its folder holds text/ (articles), graph/, names/ and relations.json, web/ if there are pages, universe.npz and
-    told.npz (the facts and which source tells them), questions.jsonl, pages.jsonl (what is wrong on which page) and
-    world.toml. The same options give the same articles, triples, questions and hash with any number of processes; there
-    are as many as are useful, unless the number is given. What could not be asked is told under "shortfalls".
+    The folder holds text/ (articles), graph/, names/ and relations.json, web/ if there are pages, universe.npz and
+    told.npz (the facts, and the sources of each), questions.jsonl, pages.jsonl (pages and their false statements) and
+    world.toml. The same options give the same articles, triples, questions and hash with any number of processes.
+    `processes` defaults to as many as are useful. Templates with too few questions are listed under "shortfalls".
 
-    `progress` is called when a stage begins and ends and some times a second; whatever it raises, as KeyboardInterrupt
-    does, stops the work, and nothing of the world stays.
+    `progress` receives a StageProgress when a stage begins, at intervals, and when it ends. An exception that it
+    raises, and KeyboardInterrupt, stop the generation; the unfinished world is removed.
     """
     options.check()
     split = parse_split(options.split, options.split_by)
@@ -157,7 +155,7 @@ def generate_world(  # noqa: PLR0913 - what is made, and how the work is done an
 
 @dataclass
 class _WorldBuild:
-    """The stages of the work on one folder, each of which adds what it made to the content's hash."""
+    """The stages of one generation; each stage writes its files and adds their content to the hash."""
 
     folder: Path
     options: GenerationOptions
@@ -166,12 +164,12 @@ class _WorldBuild:
     _hashes: dict[str, Any] = field(default_factory=dict)
 
     def content_hash(self) -> str:
-        """The hash of all that was made."""
+        """SHA-256 of the content of all stages."""
         parts = "".join(f"{part} {digest.hexdigest()}\n" for part, digest in sorted(self._hashes.items()))
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def build_universe(self) -> Universe:
-        """Everything that is true."""
+        """Generate and save the universe."""
         stage = ProgressStage("people", self.options.people, self.on_progress)
         universe = make_universe(self.options)
         universe.save(self.folder / UNIVERSE_FILE)
@@ -181,18 +179,18 @@ class _WorldBuild:
         return universe
 
     def save_fact_sources(self, fact_sources: FactSources) -> FactSources:
-        """Which source tells what."""
+        """Save the split of facts over sources."""
         fact_sources.save(self.folder / FACT_SOURCES_FILE)
         self._hash_arrays(FACT_SOURCES_FILE)
         return fact_sources
 
     def write_articles(self, universe: Universe) -> int:
-        """Write the articles of people, made by several processes, and then those of places."""
+        """Write the articles of people (generated by several processes), then those of places; returns their number."""
         places = universe.places
         total = len(universe) + len(places.towns) + len(places.regions) + len(places.countries)
         stage = ProgressStage("articles", total, self.on_progress)
         seen = self._part_hash("articles")
-        # Closed also when the work fails: its threads must not write into a folder that is being removed.
+        # Closed on failure as well: its threads must not write into a folder that is being removed.
         with closing(TextWriter(self.folder / TEXT_FOLDER)) as writer:
             for block in self._article_blocks(universe):
                 seen.update(block)
@@ -216,7 +214,7 @@ class _WorldBuild:
         yield encode_articles(generate_place_articles(universe, ItemCatalog(universe)))
 
     def write_pages(self, universe: Universe, fact_sources: FactSources) -> int:
-        """Write the web pages, if there are any, and beside them what is wrong on which."""
+        """Write the web pages, if any, and the list of their false statements; returns their number."""
         stage = ProgressStage("pages", 0, self.on_progress)
         digest, written = self._part_hash("pages"), 0
         with ExitStack() as stack:
@@ -235,7 +233,7 @@ class _WorldBuild:
         return written
 
     def write_questions(self, universe: Universe, fact_sources: FactSources) -> dict[str, Any]:
-        """Write the questions with their gold; what could not be asked is told."""
+        """Write the questions with their gold answers; returns their number and the shortfalls."""
         stage = ProgressStage(
             "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.on_progress
         )
@@ -252,7 +250,7 @@ class _WorldBuild:
         return {"questions": written, "shortfalls": [str(shortfall) for shortfall in questions.shortfalls]}
 
     def write_graph(self, universe: Universe) -> dict[str, int]:
-        """Write the graph and, beside it or after it, its names."""
+        """Write the graph and its name index, in parallel if several processes are used; returns the sizes."""
         stage = ProgressStage("graph", len(universe), self.on_progress)
         triples = _LineCounter(self._part_hash("graph"))
         beside = (
@@ -274,7 +272,7 @@ class _WorldBuild:
         return self._hashes.setdefault(name, hashlib.sha256())
 
     def _hash_arrays(self, name: str) -> None:
-        # The file of arrays may be written otherwise by another version of numpy; the arrays are the same.
+        # Another version of numpy may write the file differently; the arrays are the same.
         digest = self._part_hash(name)
         with np.load(self.folder / name) as arrays:
             for array in sorted(arrays.files):
@@ -283,21 +281,21 @@ class _WorldBuild:
 
 
 def _choose_process_count(people: int) -> int:
-    """How many processes make a world of so many people the soonest."""
+    """The number of processes that generates a world of this size fastest."""
     if people <= _MAX_SINGLE_PROCESS_PEOPLE:
         return 1
-    # Not every system tells which of its processors this process may use.
+    # sched_getaffinity does not exist on every system.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _LineCounter:
-    """Counts the lines that pass, and adds them to a hash."""
+    """Counts lines of a stream of blocks and adds the blocks to a hash."""
 
     def __init__(self, seen: Any) -> None:
         self.count, self._seen = 0, seen
 
     def count_lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The same blocks."""
+        """Pass the blocks through unchanged."""
         for block in blocks:
             self.count += block.count(b"\n")
             self._seen.update(block)

@@ -1,4 +1,4 @@
-"""What everything in a universe is called in its graph: ids by arithmetic, labels, descriptions, aliases."""
+"""Graph items of a universe: ids (computed, not stored), labels, descriptions and aliases."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -7,7 +7,7 @@ from fiction.universe.universe import NONE, Universe
 
 HUMAN, FEMALE, MALE = "Q5", "Q6581072", "Q6581097"
 TOWN, REGION, COUNTRY, OCCUPATION, HOBBY = "Q3957", "Q82794", "Q6256", "Q12737077", "Q47728"
-"""The classes, by their ids on Wikidata."""
+"""Ids of classes on Wikidata."""
 CLASSES = {
     HUMAN: "human",
     FEMALE: "female",
@@ -19,7 +19,7 @@ CLASSES = {
     HOBBY: "hobby",
 }
 KIND_CLASS = {"town": TOWN, "region": REGION, "country": COUNTRY, "job": OCCUPATION, "hobby": HOBBY}
-"""What the things of a kind are; people are human."""
+"""Class of the items of each kind; people are HUMAN."""
 
 PROPERTY_LABELS = {
     "P31": ("instance of", "is a"),
@@ -40,7 +40,7 @@ PROPERTY_LABELS = {
     "P131": ("located in", "region"),
     "P17": ("country", "state"),
 }
-"""Wikidata's properties with their label and aliases here. A marriage's day is what P580, its start, is there."""
+"""Wikidata properties with the label and aliases used here. P580 (start time) stands for the day of a marriage."""
 PROPERTY_IDS = {
     "gender": "P21",
     "father": "P22",
@@ -59,12 +59,12 @@ PROPERTY_IDS = {
     "region": "P131",
     "country": "P17",
 }
-"""The property that tells a fact of a person, leads to a relative, or from a town to what it lies in."""
+"""Property of each fact, relation to a relative, and relation of a town to its region and country."""
 
 PLACE_KINDS = ("town", "region", "country")
 ITEM_KINDS = ("person", *PLACE_KINDS, "job", "hobby")
 IDS_PER_KIND = 1_000_000_000
-"""Ids of each kind; all have ten digits, and no item of Wikidata has as many."""
+"""Size of the id range of a kind; all ids have ten digits, more than any Wikidata item."""
 FIRST_IDS = {kind: (place + 1) * IDS_PER_KIND for place, kind in enumerate(ITEM_KINDS)}
 FACT_ITEM_KINDS = {
     "father": "person",
@@ -75,49 +75,49 @@ FACT_ITEM_KINDS = {
     "job": "job",
     "hobby": "hobby",
 }
-"""The kind of what a fact leads to; the others lead to days."""
+"""Kind of the item that is the value of a fact; the values of all other facts are days."""
 
 
 class ItemCatalog:
-    """The ids of everything in a universe and what is said of it; what the universe withholds is not said.
+    """Ids, labels, descriptions and aliases of all items of a universe; withheld facts do not appear in them.
 
-    Ids are the same for the universe and for what a source tells of it; descriptions and aliases are not.
+    Ids are the same in a restricted universe; descriptions and aliases are not.
     """
 
     def __init__(self, universe: Universe) -> None:
         self._universe = universe
 
     def person(self, row: int) -> str:
-        """The id of the person of that row."""
+        """Id of the person in this row."""
         return f"Q{FIRST_IDS['person'] + row}"
 
     def town(self, number: int) -> str:
-        """The id of the town of that number."""
+        """Id of the town with this number."""
         return f"Q{FIRST_IDS['town'] + number}"
 
     def region(self, number: int) -> str:
-        """The id of the region of that number."""
+        """Id of the region with this number."""
         return f"Q{FIRST_IDS['region'] + number}"
 
     def country(self, number: int) -> str:
-        """The id of the country of that number."""
+        """Id of the country with this number."""
         return f"Q{FIRST_IDS['country'] + number}"
 
     def job(self, number: int) -> str:
-        """The id of the job of that number."""
+        """Id of the job with this number."""
         return f"Q{FIRST_IDS['job'] + number}"
 
     def hobby(self, number: int) -> str:
-        """The id of the hobby of that number."""
+        """Id of the hobby with this number."""
         return f"Q{FIRST_IDS['hobby'] + number}"
 
     def value_id(self, fact: str, number: int) -> str | None:
-        """The id of what a fact leads to; None for a day, which is no item."""
+        """Id of the value of a fact; None for a day, which is no item."""
         kind = FACT_ITEM_KINDS.get(fact)
         return None if kind is None else f"Q{FIRST_IDS[kind] + number}"
 
     def locate(self, item: str) -> tuple[str, int]:
-        """The kind (of KINDS) and the number of an id; KeyError for the id of anything else."""
+        """Kind (one of ITEM_KINDS) and number of an id; KeyError if the universe has no such item."""
         number = int(item[1:]) if item[:1] == "Q" and item[1:].isdecimal() else 0
         place = number // IDS_PER_KIND - 1
         if not 0 <= place < len(ITEM_KINDS) or number % IDS_PER_KIND >= len(self.labels(ITEM_KINDS[place])):
@@ -125,7 +125,7 @@ class ItemCatalog:
         return ITEM_KINDS[place], number % IDS_PER_KIND
 
     def labels(self, kind: str) -> Sequence[str]:
-        """What the things of a kind are called, by number."""
+        """Labels of all items of a kind, by number."""
         universe, places = self._universe, self._universe.places
         labels = {
             "person": universe.names,
@@ -138,12 +138,12 @@ class ItemCatalog:
         return labels[kind]
 
     def label(self, item: str) -> str:
-        """What the thing of that id is called; KeyError when there is none."""
+        """Label of an item; KeyError if there is none."""
         kind, number = self.locate(item)
         return self.labels(kind)[number]
 
     def description(self, kind: str, number: int) -> str:
-        """One line that tells the thing from others of its name: "baker from Marnholm (1931–1990)"."""
+        """One line that distinguishes items with the same label: "baker from Marnholm (1931–1990)"."""
         places = self._universe.places
         if kind == "person":
             return self._format_life(number)
@@ -155,11 +155,11 @@ class ItemCatalog:
         return {"country": "country", "job": "occupation", "hobby": "hobby"}[kind]
 
     def aliases(self, row: int) -> Iterator[str]:
-        """What else a person is called: the initial and surname, and the name by marriage where a wife has another."""
+        """Aliases of a person: initial and surname, and the married name of a wife if it differs."""
         universe = self._universe
         given_name, _, surname = universe.names[row].rpartition(" ")
         if len(given_name) < 3:
-            # An initial, or no given name, shortens to nothing else.
+            # Too short to be abbreviated to an initial.
             return
         yield f"{given_name[0]}. {surname}"
         spouse = int(universe.spouse[row])
@@ -177,7 +177,7 @@ class ItemCatalog:
 
 
 def _format_years(birth: int, death: int) -> str:
-    # Whoever lives and whose death is withheld are written alike, or the difference would tell of it.
+    # A living person and one whose death is withheld look the same, so the description reveals nothing.
     if birth > NONE and death > NONE:
         return f" ({date.fromordinal(birth).year}–{date.fromordinal(death).year})"
     if birth > NONE:

@@ -1,7 +1,4 @@
-"""The web pages of a universe, and where they are out of date or about a namesake.
-
-What is wrong on the web pages of a generated world, by address.
-"""
+"""Web pages of a universe, with marks on false statements: outdated facts and facts about a namesake."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -25,11 +22,11 @@ from worlds.importers.files import iter_json_objects
 from worlds.source import WebPage
 
 MAX_FILE_BYTES = 64_000_000
-"""Bytes of a file that is read whole for the sake of one page."""
+"""Largest pages.jsonl that is read to show the marks of a page."""
 
 
 def load_marks_by_address(file: Path) -> dict[str, list[dict[str, Any]]] | None:
-    """The marks of every page that has any; None for a file that is too large to be looked through."""
+    """Marks of every page that has any, by address; None if the file is larger than MAX_FILE_BYTES."""
     if file.stat().st_size > MAX_FILE_BYTES:
         return None
     return {row["address"]: row["marks"] for _, row in iter_json_objects(file) if row.get("marks")}
@@ -37,27 +34,27 @@ def load_marks_by_address(file: Path) -> dict[str, list[dict[str, Any]]] | None:
 
 _STREAM = 103
 _MAX_LINES = 24
-"""Lines of one page."""
+"""Maximum lines per page."""
 _NON_SLUG_PATTERN = re.compile("[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class FalseStatementMark:
-    """A sentence of a page, by its place, that is not true of the person whom it names."""
+    """A false statement: sentence number `sentence` of a page is not true of the person that it names."""
 
     sentence: int
     person: int
     fact: str
     stated: int
     true: int
-    """What the universe has instead; NONE if it has nothing."""
+    """The true value; NONE if there is none."""
     why: str
-    """OUT_OF_DATE or NAMESAKE of worlds.generator.sites."""
+    """OUT_OF_DATE or NAMESAKE of fiction.generator.sites."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedWebPage:
-    """A web page of a day, with a mark for every sentence that is wrong."""
+    """A web page with its date (ordinal) and a mark for every false sentence."""
 
     id: str
     page: WebPage
@@ -65,7 +62,7 @@ class MarkedWebPage:
     marks: tuple[FalseStatementMark, ...]
 
     def to_row(self, universe: Universe) -> dict[str, Any]:
-        """The JSON object of a line of pages.jsonl; values as in answers, {"text", "entity"}."""
+        """The JSON object for pages.jsonl; values are {"text", "entity"}, as in answers."""
         items, names = ItemCatalog(universe), NameFormatter(universe)
 
         def value(fact: str, number: int) -> dict[str, str | None] | None:
@@ -91,11 +88,10 @@ class MarkedWebPage:
 def generate_pages(
     universe: Universe, fact_sources: FactSources, options: GenerationOptions
 ) -> Iterator[MarkedWebPage]:
-    """The pages that tell all that the web is told, a fact a sentence, and some sentences that are not true any more or
-    of somebody else: those are marked.
+    """Generate pages that state every fact assigned to the web, one per sentence, and some marked false statements.
 
-    "Ms" and "Mr" tell the gender of everybody who is named, a gazetteer where places lie, and the last sentence of a
-    page when it was written. Without a share of the facts the web has no pages.
+    "Ms" and "Mr" state the gender of each person, a gazetteer states where places lie, and the last sentence of a page
+    states its date. There are no pages if the split assigns no share to the web.
     """
     shares = parse_split(options.split, options.split_by).shares
     if shares is not None and not shares[list(SOURCES).index("web")]:
@@ -130,7 +126,7 @@ def _build_page(
 
 
 class _WebPageWriter:
-    """Writes the lines of sites out."""
+    """Writes the lines of sites as sentences."""
 
     def __init__(self, universe: Universe, options: GenerationOptions) -> None:
         self._universe, self._options = universe, options
@@ -146,7 +142,7 @@ class _WebPageWriter:
         }
 
     def generate_site_pages(self, site: WebSite, number: int) -> Iterator[MarkedWebPage]:
-        """The pages of a site; its number draws the phrasings."""
+        """Pages of a site; the site's number selects the random stream of its phrasings."""
         kinds = [lines.kind for lines in site.lines]
         formats = [load_web_phrasings(then=lines.is_past)[lines.kind].formats for lines in site.lines]
         called = [self._called[kind] for kind in kinds]
@@ -162,7 +158,7 @@ class _WebPageWriter:
             )
 
     def _merge_lines(self, lines: tuple[WebLines, ...], number: int) -> Rows:
-        """All lines in the order of pages, a row each: which lines, who, group, value, form of the sentence, day."""
+        """All lines in page order, as rows: index of the lines, person, group, value, sentence form, day."""
         stream = np.random.PCG64(np.random.SeedSequence(self._options.seed, spawn_key=(_STREAM, number)))
         tables = []
         for place, group in enumerate(lines):
@@ -193,7 +189,7 @@ class _WebPageWriter:
 
 
 def _split_pages(table: Rows) -> Iterator[tuple[int, list[list[int]]]]:
-    """The rows of each group by pages, with the number of the page within the group."""
+    """Split the rows of each group into pages; yields (page number within the group, rows)."""
     ends = np.flatnonzero(np.diff(table[:, 2], append=-1)) + 1
     start = 0
     for end in ends.tolist():

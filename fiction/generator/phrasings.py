@@ -1,4 +1,4 @@
-"""The manners of saying facts, read from phrasings.toml and fitted to every gender and life beforehand."""
+"""Phrasings of facts, read from phrasings.toml and expanded for gender, living or dead, and "a" or "an"."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 _PHRASINGS_FILE = Path(__file__).with_name("phrasings.toml")
 FEMALE, DECEASED, VOWEL = 4, 2, 1
-"""What makes up the shape of a sentence: of whom it speaks, whether in the past, and whether the value takes "an"."""
+"""Bits of a sentence's shape: a female subject, past tense, and a value that takes "an"."""
 SHAPE_COUNT = FEMALE + DECEASED + VOWEL + 1
 _GENDER_WORDS = {"She": "He", "she": "he", "Her": "His", "her": "his", "woman": "man", "female": "male"}
 _PAST_WORDS = {
@@ -27,42 +27,42 @@ _PAST_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Phrasings:
-    """The ways of saying one kind of fact, as formats whose {0} is the subject and {1} the value.
+    """Phrasings of one kind of fact, as format strings: {0} is the subject, {1} the value.
 
-    Way w in shape s is formats[w * SHAPES + s]; the ways for one value come first.
+    Phrasing p in shape s is formats[p * SHAPE_COUNT + s]; the phrasings for a single value come first.
     """
 
     formats: tuple[str, ...]
     single_count: int
-    """Ways for one value."""
+    """Number of phrasings for a single value."""
     several_count: int
-    """Ways for several values in one sentence."""
+    """Number of phrasings for several values in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProseStyle:
-    """How articles are written."""
+    """Style of articles: sections, phrasings and formats."""
 
     sections: tuple[tuple[str, tuple[str, ...]], ...]
-    """Headings with the kinds of facts below them, in order; what has no heading introduces the article."""
+    """Headings with the kinds of facts below them, in order; the introduction has an empty heading."""
     phrasings: Mapping[str, Phrasings]
     date_style: str
-    """Whether days are written in "words" or "digits"."""
+    """Date format: "words" or "digits"."""
     subject_style: str
-    """Whether whom an article is about is called by "name" or by "title"."""
+    """Whether sentences call the subject by "name" or by "title"."""
     last_separator: str
-    """What stands before the last of several values; commas stand between the others."""
+    """Separator before the last of several values; commas separate the others."""
     keep_empty_sections: bool
-    """Whether headings with nothing below them are kept."""
+    """Whether headings of empty sections are written."""
 
     def join_values(self, values: Sequence[str]) -> str:
-        """The values in one phrase: "A, B and C"."""
+        """Join values into one phrase: "A, B and C"."""
         return self.last_separator.join((", ".join(values[:-1]), values[-1])) if len(values) > 1 else values[0]
 
 
 @cache
 def load_prose_style(*, plain: bool) -> ProseStyle:
-    """The paper's one template, or our prose."""
+    """The style of articles; `plain` is the single template of the PhantomWiki paper."""
     table = _read_table("plain" if plain else "prose")
     return ProseStyle(
         sections=tuple((heading, tuple(kinds)) for heading, *kinds in table["sections"]),
@@ -76,13 +76,13 @@ def load_prose_style(*, plain: bool) -> ProseStyle:
 
 @cache
 def load_web_phrasings(*, then: bool) -> Mapping[str, Phrasings]:
-    """What web pages say now, or what old ones said of the living then."""
+    """Phrasings of web pages by kind of fact; `then` selects those of old pages."""
     table = _read_table("web")["then" if then else "now"]
     return {kind: _expand_phrasings(ways, ()) for kind, ways in table.items()}
 
 
 def takes_article_an(word: str) -> bool:
-    """Whether it is "an" and not "a" before the word, by its sound."""
+    """Whether the word takes "an" instead of "a"."""
     lower = word.lower()
     if lower.startswith(("uni", "uro", "use", "ute", "eu", "one")):
         return False

@@ -1,4 +1,4 @@
-"""The articles of a universe: one sentence a fact, and nothing but what is told."""
+"""Articles of a universe: one sentence per fact, and only facts that are not withheld."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
@@ -19,10 +19,10 @@ SENTENCE_KINDS = (
     *("gender", "birth", "birthplace", "residence", "death", "father", "mother", "sister", "brother"),
     *("husband", "wife", "wedding", "daughter", "son", "job", "hobby", "friend"),
 )
-"""The kinds of sentences about people; each draws its phrasings from the stream of its place here."""
+"""Kinds of sentences about people; the index of a kind selects the random stream of its phrasings."""
 _STREAM = 101
 _PEOPLE_PER_BLOCK = 1 << 12
-"""People whose sentences are in memory at once."""
+"""People whose sentences are held in memory at once."""
 _PARTNER_IS_FEMALE = {"husband": False, "wife": True}
 _PLURAL_RELATIONS = {
     "sister": ("sibling", True),
@@ -33,13 +33,13 @@ _PLURAL_RELATIONS = {
 }
 
 Positions = npt.NDArray[np.int64]
-"""Of people within a block."""
+"""Positions of people within a block."""
 RowPairs = tuple[npt.NDArray[np.signedinteger], npt.NDArray[np.signedinteger]]
-"""Whose and who: rows, in ascending order."""
+"""(person, relative) as two arrays of rows, ascending."""
 
 
 def generate_articles(universe: Universe, items: ItemCatalog, options: GenerationOptions) -> Iterator[Article]:
-    """An article for everybody and for every place."""
+    """Generate an article for each person and each place."""
     yield from generate_people_articles(universe, items, options, range(len(universe)))
     yield from generate_place_articles(universe, items)
 
@@ -47,11 +47,11 @@ def generate_articles(universe: Universe, items: ItemCatalog, options: Generatio
 def generate_people_articles(
     universe: Universe, items: ItemCatalog, options: GenerationOptions, rows: range
 ) -> Iterator[Article]:
-    """The articles of the people of these rows, with whatever others the same; memory does not grow with the rows.
+    """Generate the articles of the people in these rows; an article does not depend on which rows are requested.
 
-    A text tells of a child in its parents' articles where it tells the parent in the child's, and of siblings where it
-    tells one parent of both: what `Universe.told_by` and the relations say. Whoever died and whose death is withheld is
-    spoken of like the living.
+    A child appears in a parent's article if the child's article states the parent; siblings appear if a common parent
+    is stated for both (see `Universe.restrict_to_sources`). People whose death is withheld are described as living.
+    Memory use does not grow with the number of rows.
     """
     for start in range(rows.start, rows.stop, _PEOPLE_PER_BLOCK):
         stop = min(start + _PEOPLE_PER_BLOCK, rows.stop)
@@ -59,7 +59,7 @@ def generate_people_articles(
 
 
 def generate_place_articles(universe: Universe, items: ItemCatalog) -> Iterator[Article]:
-    """The articles of towns, regions and countries."""
+    """Generate the articles of towns, regions and countries."""
     places = universe.places
     for town, region in enumerate(places.region.tolist()):
         name, country = places.towns[town], places.countries[places.country[region]]
@@ -73,7 +73,7 @@ def generate_place_articles(universe: Universe, items: ItemCatalog) -> Iterator[
 
 
 class _ArticleBlock:
-    """The sentences about some people, said kind by kind."""
+    """The articles of a block of people, written one kind of fact at a time."""
 
     def __init__(self, universe: Universe, options: GenerationOptions, rows: IdArray) -> None:
         self._universe, self._rows, self._seed = universe, rows, options.seed
@@ -86,7 +86,7 @@ class _ArticleBlock:
         self._counts = np.zeros((len(self._style.sections), len(rows)), np.int64)
 
     def generate(self, items: ItemCatalog) -> Iterator[Article]:
-        """Everybody's article."""
+        """Write all kinds of facts and yield the articles."""
         for section, (_, kinds) in enumerate(self._style.sections):
             for kind in kinds:
                 self._counts[section] += self._write_kind(kind)
@@ -101,7 +101,7 @@ class _ArticleBlock:
 
     @cached_property
     def _section_builder(self) -> Callable[[tuple[int, ...], int], tuple[tuple[str, int], ...]]:
-        # A few hundred shapes of articles stand for all of them.
+        # There are only a few hundred different section layouts.
         headings, empty = [heading for heading, _ in self._style.sections], self._style.keep_empty_sections
 
         @cache
@@ -113,12 +113,12 @@ class _ArticleBlock:
         return sections
 
     def _write_kind(self, kind: str) -> Positions:
-        """Say all facts of the kind; how many sentences each person gets."""
+        """Write all facts of a kind; returns the number of sentences added per person."""
         if kind in _PLURAL_RELATIONS:
             return self._write_plural_kind(kind)
         if kind == "gender":
-            everybody = np.arange(len(self._rows))
-            return self._append_sentences(kind, everybody, [""] * len(everybody), self._shapes)
+            positions = np.arange(len(self._rows))
+            return self._append_sentences(kind, positions, [""] * len(positions), self._shapes)
         values = (self._universe.spouse if kind in _PARTNER_IS_FEMALE else getattr(self._universe, kind))[self._rows]
         has_value = values > NONE
         if kind in _PARTNER_IS_FEMALE:
@@ -170,13 +170,13 @@ class _ArticleBlock:
         return np.bincount(places, minlength=len(self._rows))
 
     def _draw_picks(self, kind: str) -> Positions:
-        """A number for everybody that depends on the seed, the kind and the row, but not on the block."""
+        """A random number per person that depends on seed, kind and row, but not on the block."""
         stream = np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, SENTENCE_KINDS.index(kind))))
         stream.advance(int(self._rows[0]))
         return (stream.random_raw(len(self._rows)) >> np.uint64(32)).astype(np.int64)
 
     def _value_formatter(self, kind: str) -> Callable[[int], str]:
-        """What a value of the kind is called."""
+        """The function that formats a value of a kind."""
         if kind in ("birth", "death", "wedding"):
             return _DATE_FORMATTERS[self._style.date_style]
         universe = self._universe

@@ -1,4 +1,4 @@
-"""What the sites of a universe's web say: lines, each one fact of one person, by the page that they stand on."""
+"""Sites of a universe's web: lines (one fact of one person each), grouped into pages."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,30 +11,30 @@ from fiction.universe.random_streams import random_below
 from fiction.universe.universe import NONE, Universe
 
 OUT_OF_DATE, NAMESAKE = "out of date", "namesake"
-"""Why a line is not true of the person: it was so once, or is so of somebody else of that name."""
+"""Reasons why a line is false: it was true in the past, or it is true of another person with that name."""
 
 Rows = npt.NDArray[np.int64]
 
 _STREAM = 102
 _STALE_SHARE, _FAN_PAGE_SHARE, _OLD_FAN_PAGE_SHARE, _NAMESAKE_SHARE = 0.03, 0.06, 0.3, 0.02
-"""Shares: of people in an old edition, of those with a fan page, of fan pages that are old, of invented namesakes."""
+"""Shares of people in an old edition, of people with a fan page, of fan pages that are old, of invented namesakes."""
 _ADULT_DAYS, _YEAR_DAYS, _CENTURY_DAYS = 18 * 366, 366, 36525
 _EPOCH = date(1970, 1, 1).toordinal()
 _RECENT_DAYS = 600
-"""Days within which pages of now were written."""
+"""Age in days of the oldest current page."""
 _YEARS_PER_EDITION = 5
-"""Years from one old edition of a directory to the next."""
+"""Years between two old editions of a directory."""
 _YEAR_BASE = 10_000
-"""A group of lines by thing and year is thing * _YEARS + year, with year 0 for what is of now."""
+"""Lines of one thing and year have the group thing * _YEAR_BASE + year; year 0 is the current edition."""
 _PEOPLE_PER_ALBUM = 16
-"""Neighbouring people on one page of a family album or of a circle of friends."""
+"""People (of neighbouring rows) per page of a family album or circle of friends."""
 _CHANGING_FACTS = ("residence", "job", "hobby")
-"""The facts of which pages may be out of date."""
+"""Facts that pages may state outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebLines:
-    """Lines of one kind in parallel arrays; a group of them makes a page, or several if they are many."""
+    """Lines of one kind as parallel arrays; a group becomes one page, or several if it is long."""
 
     kind: str
     """A key of the web's phrasings."""
@@ -42,16 +42,16 @@ class WebLines:
     values: Rows
     groups: Rows
     days: Rows
-    """The page is of this day or later."""
+    """Earliest possible date of the page."""
     is_past: bool = False
-    """Whether a page of the time says it."""
+    """Whether an old page states it."""
     why: str = ""
-    """Why it is not true; empty for what is."""
+    """Reason why the lines are false; empty if they are true."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebSite:
-    """A site by its name; `title` gives the title of a page from its group and from whom its first line is about."""
+    """A site; `title(group, row of the first person)` returns the title of a page."""
 
     name: str
     lines: tuple[WebLines, ...]
@@ -59,17 +59,17 @@ class WebSite:
 
 
 class WebSiteGenerator:
-    """Draws up the sites of what the web tells of a universe (`web`), and what they have wrong."""
+    """Generates the sites that state the facts of `web` (the universe restricted to the web), with false lines."""
 
     def __init__(self, universe: Universe, web: Universe, seed: int) -> None:
         self._universe, self._web, self._seed = universe, web, seed
-        # What is of now was written lately, and after whatever happened to whom it is about.
+        # Current pages are recent, and later than the last event of the person.
         happened = np.maximum(universe.death, universe.wedding).astype(np.int64) + 1
         lately = universe.today - (np.arange(len(universe)) // _PEOPLE_PER_ALBUM * 97) % _RECENT_DAYS
         self._now = np.minimum(np.maximum(happened, lately), universe.today)
 
     def generate_sites(self) -> Iterator[WebSite]:
-        """Directories, notices in newspapers, family albums, circles of friends, fan pages and pages of namesakes."""
+        """Directories, newspaper notices, family albums, circles of friends, fan pages and pages of namesakes."""
         universe = self._universe
         yield self._build_directory("residents", "residence", "Residents of {}", universe.places.towns)
         yield self._build_directory("trades", "job", "Register of trades: {}", universe.jobs)
@@ -81,7 +81,7 @@ class WebSiteGenerator:
         yield self._build_namesake_pages()
 
     def _build_directory(self, name: str, fact: str, title: str, called: tuple[str, ...]) -> WebSite:
-        """Everybody of whom the fact is told, by its value, and old editions with what was so then."""
+        """All people whose fact is known, grouped by value, and old editions with former values."""
         chance = self._create_generator(_CHANGING_FACTS.index(fact))
         people = self._people_with_fact(fact)
         now = self._current_lines(fact, people, self._fact_values(fact, people) * _YEAR_BASE)
@@ -102,7 +102,7 @@ class WebSiteGenerator:
         return WebSite(name, (now, old), titled)
 
     def _build_newspapers(self) -> WebSite:
-        """Births, weddings and deaths in the newspaper of the region if the web tells it, or else of any region."""
+        """Births, weddings and deaths in the newspaper of the region if the web states it, else of a random region."""
         chance, lines, places = self._create_generator(3), [], self._universe.places
         for fact, place in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
             people = self._people_with_fact(fact)
@@ -122,21 +122,21 @@ class WebSiteGenerator:
         for fact in ("birthplace", "father", "mother", "spouse"):
             people = self._people_with_fact(fact)
             if fact == "spouse":
-                # Of a couple one line tells both.
+                # One line per couple.
                 people = people[people < self._fact_values(fact, people)]
             lines.append(self._current_lines(fact, people, people // _PEOPLE_PER_ALBUM))
         names = self._universe.names
         return WebSite("albums", tuple(lines), lambda _, first: f"Family album: {names[first].rpartition(' ')[2]}")
 
     def _build_friend_circles(self) -> WebSite:
-        """Who is friends with whom."""
+        """Friendships, by person."""
         people, friends = self._web.friends.pairs.T.astype(np.int64)
         lines = WebLines("friend", people, friends, people // _PEOPLE_PER_ALBUM, self._now[people])
         names = self._universe.names
         return WebSite("friends", (lines,), lambda _, first: f"Circle of friends: {names[first]} and others")
 
     def _build_fan_pages(self) -> WebSite:
-        """All that the web tells of somebody, or on old pages what was so then."""
+        """All web facts of a person, or on old pages the facts of that time."""
         chance, universe = self._create_generator(4), self._universe
         fans = self._draw_share(_FAN_PAGE_SHARE, chance)
         old, days = self._draw_past_days(fans[chance.random(len(fans)) < _OLD_FAN_PAGE_SHARE], chance)
@@ -160,7 +160,7 @@ class WebSiteGenerator:
         return WebSite("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
 
     def _build_namesake_pages(self) -> WebSite:
-        """People who lived long before everybody else and had the name of somebody whose name is unique."""
+        """Invented historical people who share the name of a person whose name is unique."""
         chance, universe = self._create_generator(5), self._universe
         people = np.array(
             [
@@ -208,11 +208,11 @@ class WebSiteGenerator:
         return values
 
     def _current_lines(self, fact: str, people: Rows, groups: Rows) -> WebLines:
-        """What the web tells, said now."""
+        """Lines that state the web's facts on current pages."""
         return WebLines(fact, people, self._fact_values(fact, people), groups, self._now[people])
 
     def _draw_past_days(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
-        """Those who had been grown up for a while, each with a day of that time, before the oldest page of now."""
+        """Each person with a random day of their adult life before the oldest current page; others are left out."""
         universe = self._universe
         draws = chance.random(len(people))
         start = universe.birth[people].astype(np.int64) + _ADULT_DAYS
@@ -222,7 +222,7 @@ class WebSiteGenerator:
         return people[fits], (start + (draws * (end - start)).astype(np.int64))[fits]
 
     def _draw_other_values(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
-        """For everybody a value that is not theirs."""
+        """For each person a random value other than the true one."""
         universe = self._universe
         options = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]
         values: Rows = (

@@ -1,4 +1,4 @@
-"""How the facts of a universe are spread over its sources."""
+"""The split of a universe's facts over text, graph and web."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from worlds.folder import WorldError
 
 Masks = npt.NDArray[np.uint8]
 SPLIT_MODES = ("entity", "relation", "both")
-"""By entity a person's facts share one source, by relation all facts of a kind do, by both each is drawn by itself."""
+"""By entity, all facts of a person share one source; by relation, all facts of a kind; by both, each fact is drawn."""
 WEB_PERCENT = 20
-"""Of a hundred facts that text and graph both tell, those that web pages tell too."""
+"""Percentage of facts that web pages state when text and graph state everything."""
 _STREAM = 100
 _SPLIT_FACTS = (*FACTS, "friend")
 _COUPLE_FACTS = ("spouse", "wedding")
@@ -20,8 +20,9 @@ _COUPLE_FACTS = ("spouse", "wedding")
 
 @dataclass(frozen=True, slots=True)
 class SourceSplit:
-    """The hundredths of the facts that text, graph and web each tell, each fact in one source; without shares text and
-    graph tell everything, and web pages ON_PAGES hundredths of it.
+    """The percentages of facts assigned to text, graph and web, each fact to one source.
+
+    With `shares` None, text and graph state everything and web pages state WEB_PERCENT of it.
     """
 
     shares: tuple[int, ...] | None = None
@@ -29,7 +30,7 @@ class SourceSplit:
 
 
 def parse_split(text: str, by: str = "both") -> SourceSplit:
-    """The split that the words mean: "everywhere", or shares that add up to 100 as in "text=50,graph=35,web=15"."""
+    """Parse "everywhere", or percentages that add up to 100 such as "text=50,graph=35,web=15"."""
     if by not in SPLIT_MODES:
         raise WorldError(f"A world is split by entity, by relation or by both, not by {by!r}.")
     if text.strip() == "everywhere":
@@ -50,13 +51,12 @@ def parse_split(text: str, by: str = "both") -> SourceSplit:
 
 
 def assign_sources(universe: Universe, split: SourceSplit, seed: int) -> FactSources:
-    """Which source tells which fact; shares hold exactly up to rounding.
+    """Assign each fact to its sources; shares are exact up to rounding.
 
-    They are counted in people when split by entity, in kinds of facts when split by relation, and in facts of each
-    kind when split by both. What two people share, their marriage or friendship, has the source of the lower row when
-    split by entity; a father or mother has the child's. Apart from all shares, the job of whoever has a namesake is
-    told EVERYWHERE, for titles tell namesakes apart by it. There is nothing to withhold where there is no fact: its
-    mask is EVERYWHERE, too.
+    Shares count people when split by entity, kinds of facts when split by relation, and facts of each kind when split
+    by both. When split by entity, a marriage or friendship has the source of the lower row, and a father or mother that
+    of the child. The job of a person with a namesake is always in ALL_SOURCES, since it is part of the title. A missing
+    fact also has the mask ALL_SOURCES.
     """
     if split.shares is None:
         assigned = _assign_by_fact(universe, (100 - WEB_PERCENT, 0, WEB_PERCENT), seed)
@@ -87,7 +87,7 @@ def _assign_by_fact(universe: Universe, shares: tuple[int, ...], seed: int) -> d
 
 
 def _rows_to_assign(universe: Universe, fact: str) -> npt.NDArray[np.bool_]:
-    """The rows that have the fact to be told somewhere, of a couple only the lower one."""
+    """Mask of the rows whose fact is to be assigned; for a couple, only the lower row."""
     values: IdArray = getattr(universe, fact)
     has: npt.NDArray[np.bool_] = values > NONE
     if fact == "job":
@@ -115,7 +115,7 @@ def _build_fact_sources(universe: Universe, assigned: dict[str, Masks]) -> FactS
 
 
 def _draw_masks(count: int, shares: tuple[int, ...], seed: int, stream: int) -> Masks:
-    """The one source of each of so many, as many of each source as the shares say."""
+    """Draw one source for each of `count` facts, in the proportions of `shares`."""
     chance = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_STREAM, stream))))
     order = np.argsort(chance.integers(0, 2**63, count), kind="stable")
     masks = np.empty(count, np.uint8)
@@ -124,7 +124,7 @@ def _draw_masks(count: int, shares: tuple[int, ...], seed: int, stream: int) -> 
 
 
 def _divide_by_shares(count: int, shares: tuple[int, ...]) -> list[int]:
-    """So many divided by the shares, what is left over going to the largest remainders."""
+    """Divide `count` by percentages; the remainder goes to the largest fractions."""
     sizes = [count * share // 100 for share in shares]
     by_remainder = sorted(range(len(shares)), key=lambda place: -(count * shares[place] % 100))
     for place in by_remainder[: count - sum(sizes)]:

@@ -1,4 +1,4 @@
-"""The facts that a graph tells, as N-Triples shaped like Wikidata's; written in blocks, never whole in memory."""
+"""Facts of a universe as N-Triples shaped like Wikidata's, generated in blocks."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from fiction.universe.universe import NONE, IdArray, Universe
 from worlds import terms
 
 BLOCK_SIZE = 1 << 15
-"""People whose triples are written at once."""
+"""People per block of triples."""
 _DIGIT_COUNT = 10
 _DATE_FACTS = ("birth", "death", "wedding")
 _SUBJECT_PREFIX, _LINE_END = f"<{terms.ENTITY_NAMESPACE}Q".encode(), b"> .\n"
@@ -35,19 +35,19 @@ Numbers = npt.NDArray[np.int64]
 
 
 def generate_triples(universe: Universe) -> Iterator[bytes]:
-    """The triples of what the universe tells, each once, a line each, some thousands of people at a time."""
+    """Generate all triples of the universe, each once, one per line, in blocks of people."""
     yield generate_thing_triples(universe)
     for start in range(0, len(universe), BLOCK_SIZE):
         yield from generate_people_triples(universe, range(start, min(start + BLOCK_SIZE, len(universe))))
 
 
 def generate_thing_triples(universe: Universe) -> bytes:
-    """The triples of properties, classes, places, jobs and hobbies."""
+    """Triples of properties, classes, places, jobs and hobbies."""
     return "".join((*_vocabulary_triples(), *_item_triples(universe, ItemCatalog(universe)))).encode()
 
 
 def generate_people_triples(universe: Universe, block: range) -> Iterator[bytes]:
-    """The triples of the people of these rows, in some runs of lines."""
+    """Triples of the people in these rows, in several blocks of lines."""
     rows = np.arange(block.start, block.stop, dtype=np.int32)
     yield "".join(_name_triples(universe, ItemCatalog(universe), rows)).encode()
     yield "".join(_date_triples(universe, rows)).encode()
@@ -63,7 +63,7 @@ def _vocabulary_triples() -> Iterator[str]:
 
 
 def _item_triples(universe: Universe, items: ItemCatalog) -> Iterator[str]:
-    """Places, jobs and hobbies."""
+    """Triples of places, jobs and hobbies."""
     for kind, of_class in KIND_CLASS.items():
         for number, label in enumerate(items.labels(kind)):
             item = f"Q{FIRST_IDS[kind] + number}"
@@ -93,11 +93,12 @@ def _date_triples(universe: Universe, rows: IdArray) -> Iterator[str]:
         days = getattr(universe, fact)[rows]
         predicate = f'> <{terms.DIRECT_NAMESPACE}{PROPERTY_IDS[fact]}> "'
         for row, day in zip(rows[days > NONE].tolist(), days[days > NONE].tolist(), strict=True):
-            yield f"<{terms.ENTITY_NAMESPACE}Q{FIRST_IDS['person'] + row}{predicate}{date.fromordinal(day).isoformat()}{_DATE_SUFFIX}"
+            subject = f"<{terms.ENTITY_NAMESPACE}Q{FIRST_IDS['person'] + row}"
+            yield f"{subject}{predicate}{date.fromordinal(day).isoformat()}{_DATE_SUFFIX}"
 
 
 def _item_claim_lines(universe: Universe, rows: IdArray) -> Iterator[bytes]:
-    """What leads from people to items."""
+    """Triples from people to items."""
     yield _constant_claim_lines("P31", rows, HUMAN)
     yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[universe.female[rows]], FEMALE)
     yield _constant_claim_lines(PROPERTY_IDS["gender"], rows[~universe.female[rows]], MALE)
@@ -136,7 +137,7 @@ def _predicate_bytes(pid: str) -> bytes:
 
 
 def _join_columns(*parts: bytes | Numbers) -> bytes:
-    """A line a number, all at once: every number has as many digits, so that all lines are equally long."""
+    """Write one line per number, vectorised: all numbers have _DIGIT_COUNT digits, so all lines have equal length."""
     count = next(len(part) for part in parts if isinstance(part, np.ndarray))
     widths = [len(part) if isinstance(part, bytes) else _DIGIT_COUNT for part in parts]
     lines = np.empty((count, sum(widths)), np.uint8)
@@ -175,5 +176,5 @@ def _claim_triple(subject: str, pid: str, target: str) -> str:
 
 
 def _format_literal(value: str) -> str:
-    # A JSON string is an N-Triples string for everything that is said here.
+    # A JSON string is a valid N-Triples string for all texts used here.
     return json.dumps(value, ensure_ascii=False) + "@en"

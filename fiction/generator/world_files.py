@@ -1,8 +1,7 @@
-"""What processes make of a world's facts, which each of them reads from the world's folder.
+"""Files of a generated world: its graph store, name index and relations, and the encoded blocks of its articles.
 
-The graph of a generated world on disk: the store, the names in it and its relations.
-
-All of it is known beforehand, so that nothing is read back from the store as for an imported graph.
+Functions that take a folder run in worker processes and load the universe from it. All names and relations are known
+from the universe, so nothing is read back from the store as for an imported graph.
 """
 
 import json
@@ -27,21 +26,21 @@ _DATE_PROPERTIES = frozenset(PROPERTY_IDS[fact] for fact in ("birth", "death", "
 
 
 class _BlockReader:
-    """A file to read from whose bytes are only made when they are wanted."""
+    """A readable stream over generated blocks; each block is generated on demand."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks, self._block, self._place = blocks, b"", 0
         self.failure: BaseException | None = None
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most that many; none at the end."""
+        """Return at most `size` bytes; b"" at the end."""
         try:
             while self._place == len(self._block):
                 self._block, self._place = next(self._blocks), 0
         except StopIteration:
             return b""
         except BaseException as failed:
-            # The store would tell only of a failed reading.
+            # The store reports any failure as an I/O error; the cause is kept to be raised instead.
             self.failure = failed
             raise
         start, self._place = self._place, min(self._place + size, len(self._block))
@@ -49,7 +48,7 @@ class _BlockReader:
 
 
 def write_graph_store(folder: Path, blocks: Iterator[bytes]) -> list[Relation]:
-    """Write the triples of these blocks of N-Triples as the graph of the world's folder; gives its relations."""
+    """Load blocks of N-Triples into the graph store of a world's folder; returns the relations that occur."""
     store = ox.Store(str(folder / GRAPH_FOLDER))
     stream = _BlockReader(blocks)
     try:
@@ -76,7 +75,7 @@ def _build_relation(pid: str) -> Relation:
 
 
 def write_name_index(folder: Path, universe: Universe) -> Generator[int, None, None]:
-    """Write the index of what everything in the graph is called; yields how many more people are in it."""
+    """Write the index of all names in the graph; yields the number of people added since the last yield."""
     with closing(NameIndexWriter(folder / NAMES_FOLDER)) as names:
         for pid, (label, *aliases) in PROPERTY_LABELS.items():
             names.add(label, pid, "label")
@@ -101,24 +100,24 @@ def _add_person_names(names: NameIndexWriter, universe: Universe, items: ItemCat
     for alias in items.aliases(row):
         names.add(alias, item, "alias")
     if title != label:
-        # An article titled like the entity's label is found by the label.
+        # A title equal to the label needs no entry of its own.
         names.add(title, item, "title")
 
 
 UNIVERSE_FILE, FACT_SOURCES_FILE = "universe.npz", "told.npz"
 PEOPLE_PER_BLOCK = 1 << 12
-"""People whose articles make up a block."""
+"""People per encoded block of articles."""
 
 
 def load_source_universe(folder: Path, source: int) -> Universe:
-    """The universe of a world's folder as one source tells it."""
+    """Load the universe of a world's folder, restricted to the facts of one source."""
     return Universe.load(folder / UNIVERSE_FILE).restrict_to_sources(
         FactSources.load(folder / FACT_SOURCES_FILE), source
     )
 
 
 def encode_article_blocks(folder: Path, options: GenerationOptions, share: int, shares: int) -> Iterator[bytes]:
-    """Of the blocks of people's articles every `shares`-th from `share` on."""
+    """Every `shares`-th block of people's articles, starting with block number `share`."""
     universe = load_source_universe(folder, TEXT)
     items = ItemCatalog(universe)
     for start in range(share * PEOPLE_PER_BLOCK, len(universe), shares * PEOPLE_PER_BLOCK):
@@ -127,18 +126,18 @@ def encode_article_blocks(folder: Path, options: GenerationOptions, share: int, 
 
 
 def encode_articles(articles: Iterable[Article]) -> bytes:
-    """The articles as lines of JSON."""
+    """Encode articles as JSON Lines."""
     rows = ([article.title, article.sentences, article.entity, article.sections] for article in articles)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 def decode_articles(block: bytes) -> Iterator[Article]:
-    """The articles of lines of JSON."""
+    """Decode articles from JSON Lines."""
     for line in block.splitlines():
         title, sentences, entity, sections = json.loads(line)
         yield Article(title, tuple(sentences), entity, tuple((heading, place) for heading, place in sections))
 
 
 def write_graph_names(folder: Path) -> Iterator[int]:
-    """Write the names of a world's graph, which its folder tells."""
+    """Write the name index of the graph of a world's folder."""
     return write_name_index(folder, load_source_universe(folder, GRAPH))

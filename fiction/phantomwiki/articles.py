@@ -1,6 +1,6 @@
-"""An instance's articles: one a person, a sentence a relation or attribute, and the same facts once more as Prolog.
+"""Articles of a PhantomWiki instance: one per person, one sentence per relation or attribute, with facts in Prolog.
 
-What an instance states beside its questions, kept in the world's folder to be compared with what is derived.
+The stated facts of an imported instance are stored in the world's folder for verification.
 """
 
 import gzip
@@ -36,13 +36,13 @@ SECTIONS = {
     "Friends": ("friend",),
     "Attributes": ("dob", "job", "hobby", "gender"),
 }
-"""What an article tells of a person, under its headings and in this order."""
+"""Relations and attributes of an article by heading, in order."""
 FACT_NAMES = tuple(name for names in SECTIONS.values() for name in names)
 _FACTS_SUFFIX = "_facts"
 
 
 class StatedFact(NamedTuple):
-    """That somebody or something is the relation or attribute of a person."""
+    """A stated fact: `value` is the relation or attribute `name` of the person `whose`."""
 
     name: str
     whose: str
@@ -54,21 +54,21 @@ class StatedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatedFacts:
-    """The facts under each article; the bare attributes with how often; the cells of relations where they are given."""
+    """Stated facts of an instance: facts by article, counts of bare attributes, and relation tables if published."""
 
     articles: Mapping[str, list[StatedFact]]
     attributes: Mapping[str, int]
     relations: Mapping[str, Mapping[str, list[str]]]
 
     def save(self, file: Path) -> None:
-        """Write everything to one file; the same facts give the same bytes."""
+        """Write a gzipped JSON file; the same facts give the same bytes."""
         document = {"articles": self.articles, "attributes": self.attributes, "relations": self.relations}
         text = json.dumps(document, ensure_ascii=False)
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
     @classmethod
     def load(cls, file: Path) -> "StatedFacts":
-        """The facts of a file; WorldError when there is none or it is damaged."""
+        """Load the facts; WorldError if the file is missing or damaged."""
         try:
             document: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
             articles = {title: [StatedFact(*fact) for fact in facts] for title, facts in document["articles"].items()}
@@ -79,7 +79,7 @@ class StatedFacts:
 
 @dataclass(frozen=True, slots=True)
 class PublishedArticle:
-    """An article as it was published; `place` is its file and line."""
+    """An article as published, with its file and line for error messages."""
 
     title: str
     text: str
@@ -88,12 +88,12 @@ class PublishedArticle:
     line: int | None
 
     def malformed_error(self, reason: str) -> MalformedFile:
-        """The error that the article is not what it should be."""
+        """The error for a malformed article."""
         return MalformedFile(self.file, self.line, reason)
 
 
 def read_articles(files: tuple[Path, ...]) -> Iterator[PublishedArticle]:
-    """The articles of a list of records, or of a folder of texts with a second file of facts each."""
+    """Read articles from record files, or from text files that each have a second file of facts."""
     for file in files:
         if file.suffix != ".txt":
             for record in iter_records(file):
@@ -115,7 +115,7 @@ def _read_text_article(file: Path) -> PublishedArticle:
 
 
 def _parse_stated_fact(text: str, file: Path, line: int) -> StatedFact:
-    reason = "it states nothing of two strings"
+    reason = "it is no fact of two strings"
     try:
         match parse_goal(text):
             case PrologTerm(name, (str(whose), str(value))):
@@ -126,7 +126,7 @@ def _parse_stated_fact(text: str, file: Path, line: int) -> StatedFact:
 
 
 def parse_sentences(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
-    """The sentences of an article, and its headings below the title with the place of what follows each."""
+    """Split an article into sentences, and headings with the index of the first sentence below each."""
     sentences: list[str] = []
     sections = []
     for line in (line.strip() for line in text.splitlines()):
@@ -138,17 +138,17 @@ def parse_sentences(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, int], 
 
 
 def parse_sentence(title: str, sentence: str) -> list[StatedFact]:
-    """The facts of a sentence of the article of that title; ValueError when it is none that instances write."""
+    """Parse a sentence of an article; ValueError if it is not in the format of instances."""
     match = re.fullmatch(rf"The ([a-z ]+) of {re.escape(title)} (?:(is)|are) (.+)\.", sentence)
     name = _names_by_words().get((match[1], match[2] is None)) if match else None
     if match is None or name is None:
-        raise ValueError(f"{sentence!r} tells no relation or attribute of {title}")
+        raise ValueError(f"{sentence!r} states no relation or attribute of {title}")
     return [StatedFact(name, title, value) for value in ([match[3]] if match[2] else match[3].split(", "))]
 
 
 @cache
 def _names_by_words() -> dict[tuple[str, bool], str]:
-    """The relation or attribute by its words, and whether they name several."""
+    """Relation or attribute names by (words, whether plural)."""
     names = {}
     for name in FACT_NAMES:
         names[ATTRIBUTE_WORDS.get(name, name), False] = name
@@ -158,7 +158,7 @@ def _names_by_words() -> dict[tuple[str, bool], str]:
 
 
 def derive_facts(values: ValueCodec, row: int, names: tuple[str, ...] = FACT_NAMES) -> Iterator[StatedFact]:
-    """What the universe tells of a person that an article states, in its order; several people sorted by name."""
+    """Derive the facts of a person's article from the universe, in article order; several people are sorted by name."""
     title = values.format_value("person", row)
     for name in names:
         yield from (StatedFact(name, title, value) for value in _derive_values(values, name, row))
@@ -176,13 +176,13 @@ def _derive_values(values: ValueCodec, name: str, row: int) -> list[str]:
 
 
 def format_article(title: str, facts: list[StatedFact]) -> str:
-    """The article that states the facts."""
+    """Write the article that states the facts."""
     parts = [f"# {title}\n"]
     for heading, names in SECTIONS.items():
         sentences = (
             _format_sentence(title, name, [fact.value for fact in facts if fact.name == name]) for name in names
         )
-        # What has no sentences is an empty line, as published.
+        # A section without sentences is an empty line, as published.
         parts.append("\n".join([f"## {heading}", "\n".join(sentence for sentence in sentences if sentence), ""]))
     return "\n".join(parts)
 

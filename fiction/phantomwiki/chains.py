@@ -1,4 +1,4 @@
-"""Questions that the published grammar can say: a chain of relations from one start, and what is asked at its end."""
+"""Questions of the published grammar: a chain of relations from one start, and the question at its end."""
 
 from dataclasses import dataclass
 
@@ -10,20 +10,21 @@ from fiction.universe.relations import RELATIONS
 
 WHO, WHAT, HOW_MANY = "who", "what", "how many"
 GRAMMAR_DEPTH = 20
-"""Of the grammar that the paper evaluates with."""
+"""Depth of the grammar in the paper's evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationChain:
-    """`asked` is the attribute of a WHAT, the counted relation of a HOW_MANY; relations stand outermost first."""
+    """A question of the published grammar; `target` is the attribute of WHAT or the counted relation of HOW_MANY."""
 
     kind: str
     target: str | None
     relations: tuple[str, ...]
+    """Outermost first."""
     start: Named | Having
 
     def build_goals(self, values: ValueCodec) -> tuple[list[str], str]:
-        """The query, outermost goal first, and its answer variable."""
+        """Build the query (goals, outermost first) and its answer variable."""
         place, goals = 2 if self.kind == WHO else 3, []
         if self.kind == WHAT:
             goals.append((str(self.target), "Y_2"))
@@ -46,7 +47,7 @@ class RelationChain:
         return written, "Y_2"
 
     def build_template(self) -> list[str]:
-        """The words and numbered gaps of its template."""
+        """Words and numbered placeholders of its template."""
         place = 3 if self.kind == WHO else 4
         tokens = {
             WHO: ["Who is"],
@@ -63,7 +64,7 @@ class RelationChain:
         return [*tokens, "have", "?"] if self.kind == HOW_MANY else [*tokens, "?"]
 
     def format_text(self, values: ValueCodec) -> str:
-        """The question in words."""
+        """The English text."""
         path = "".join(f"the {RELATIONS[relation].singular} of " for relation in self.relations)
         if isinstance(self.start, Named):
             whom = values.format_value("person", self.start.person)
@@ -76,24 +77,24 @@ class RelationChain:
         return f"How many {RELATIONS[str(self.target)].plural} does {path}{whom} have?"
 
     def template_number(self, depth: int = GRAMMAR_DEPTH) -> int:
-        """The number of its template among all those of a grammar of that depth."""
+        """Number of its template in a grammar of this depth."""
         last, deepest = self.depth - 1, depth - 1
         before = {WHO: 0, WHAT: deepest - 2, HOW_MANY: 2 * deepest - 5}[self.kind]
         return before + deepest - last
 
     @property
     def depth(self) -> int:
-        """The least depth of the grammar that says it."""
+        """Minimum depth of a grammar that contains it."""
         place = (3 if self.kind == WHO else 4) + 2 * len(self.relations)
         return place if isinstance(self.start, Named) else place + 1
 
     def _value(self, values: ValueCodec) -> str:
-        assert isinstance(self.start, Having)  # noqa: S101 - told by whoever asks for the value
+        assert isinstance(self.start, Having)  # noqa: S101 - narrows the type; callers check it
         return values.format_value(FACT_VALUE_KINDS[self.start.fact], self.start.value)
 
 
 def to_chain(expression: Expression) -> RelationChain | None:
-    """The chain that the expression is; None for what the published grammar cannot say."""
+    """Convert an expression to a chain; None if the published grammar cannot express it."""
     match expression:
         case Fact(fact, of) if fact in FACT_ATTRIBUTES:
             return _build_chain(WHAT, FACT_ATTRIBUTES[fact], of)

@@ -1,6 +1,6 @@
-"""A world in the files that the published generator writes and the published evaluator reads.
+"""Export of a generated world in the file layout of the published PhantomWiki generator and evaluator.
 
-A universe as a Prolog program: what the relations mean, and the facts.
+facts.pl is a Prolog program with the rules of the relations and the facts.
 """
 
 import json
@@ -42,7 +42,7 @@ _STEP_PREDICATES = {UP: "parent", DOWN: "child", SIDE: "sibling", SPOUSE: "marri
 
 
 def generate_rules() -> Iterator[str]:
-    """The rules of all relations."""
+    """Prolog rules of all relations."""
     yield from _BASE_RULES
     yield from (
         _format_rule(relation) for relation in RELATIONS.values() if relation.name not in _STEP_PREDICATES.values()
@@ -59,7 +59,7 @@ def _format_rule(relation: KinshipRelation) -> str:
 
 
 def generate_facts(values: ValueCodec) -> Iterator[str]:
-    """The facts of all people, one kind after the other."""
+    """Prolog facts of all people, kind by kind."""
     universe, titles = values.universe, values.universe.titles
     yield from (f"type({quote_string(title)}, person)." for title in titles)
     for name in ("gender", "dob", "job", "hobby"):
@@ -73,7 +73,7 @@ def generate_facts(values: ValueCodec) -> Iterator[str]:
 
 
 def _childless_couples(universe: Universe) -> Iterator[tuple[int, int]]:
-    """The couples whom no child shows to be one."""
+    """Couples without a common child."""
     both = (universe.father > NONE) & (universe.mother > NONE)
     parents = set(universe.father[both].tolist())
     parents |= set(universe.mother[both].tolist())
@@ -84,17 +84,17 @@ def _childless_couples(universe: Universe) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class InstanceExport:
-    """What was written; `left_out` are the questions that the published grammar cannot ask."""
+    """Result of an export; `left_out` counts questions that the published grammar cannot express."""
 
     people: int
     questions: int
     left_out: int
     split: str
-    """The name that the published evaluator wants the folder to have."""
+    """Folder name that the published evaluator expects."""
 
 
 def export_instance(worlds: Path, name: str, folder: Path) -> InstanceExport:
-    """Write the world to a new or empty folder; WorldError, and nothing written, when that cannot be done."""
+    """Write the world to a new or empty folder; WorldError, and nothing is written, if that fails."""
     about = read_world_metadata(worlds, name)
     source = world_folder(worlds, name)
     if not (source / UNIVERSE_FILE).is_file():
@@ -104,9 +104,7 @@ def export_instance(worlds: Path, name: str, folder: Path) -> InstanceExport:
     try:
         return _write_instance(source, about, folder)
     except OSError as failed:
-        raise WorldError(
-            f"{folder} cannot be written ({failed}); see that there is room and you may write."
-        ) from failed
+        raise WorldError(f"{folder} cannot be written ({failed}); check free space and permissions.") from failed
 
 
 def _write_instance(source: Path, about: dict[str, Any], folder: Path) -> InstanceExport:
@@ -133,11 +131,11 @@ def _write_instance(source: Path, about: dict[str, Any], folder: Path) -> Instan
 
 
 def _to_published_chain(row: dict[str, Any], values: ValueCodec) -> RelationChain | None:
-    """The question in the published grammar, if it can be said there and means the same."""
+    """Convert a question to the published grammar; None if it cannot be expressed or its answers would differ."""
     chain = to_chain(decode_expression(row["expression"]))
     if chain is None:
         return None
-    # There "how many" is a set of numbers, one a person; here it may be one number of all together.
+    # Published "how many" answers are a set with one number per person; ours may be a single total.
     same = _answer_texts(chain, values) == sorted(answer["text"] for answer in row["answers"])
     return chain if same else None
 
@@ -169,7 +167,7 @@ def _encode_articles(values: ValueCodec) -> Iterator[dict[str, Any]]:
 
 
 def _encode_json_list(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A JSON list, never whole in memory."""
+    """Encode a JSON list incrementally."""
     before = "[\n"
     for row in rows:
         yield before + json.dumps(row, ensure_ascii=False, indent=4)

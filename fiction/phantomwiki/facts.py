@@ -1,4 +1,4 @@
-"""The facts of an instance (facts.pl) as a universe; rules and what Prolog writes of itself are passed over."""
+"""Parser of an instance's facts.pl into a universe; rules and directives are skipped."""
 
 import re
 from collections import Counter
@@ -25,14 +25,14 @@ _ARGUMENT_COUNTS = {
     "hobby": 2,
     "attribute": 1,
 }
-"""What is read. Published instances marry exactly those who have a child; married_ is ours, for couples without."""
+"""Predicates that are read. Published instances have no couples without children; married_ is our addition for them."""
 _FACT_START = re.compile(rf"^(?:{'|'.join(_ARGUMENT_COUNTS)})\(", re.MULTILINE)
 _FACT_END = re.compile(r"\s*\.(?=\s|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceFacts:
-    """A universe and what else its file states: the jobs and hobbies once more as bare attributes, with repetitions."""
+    """A universe, and the counts of the bare attributes that repeat its jobs and hobbies."""
 
     universe: Universe
     attributes: Counter[str]
@@ -45,7 +45,7 @@ class _PrologFact:
 
 
 def parse_facts(file: Path, text: str) -> InstanceFacts:
-    """The universe of the text of a facts.pl; MalformedFile where it states what no universe can hold."""
+    """Parse the text of a facts.pl; MalformedFile if its facts are inconsistent."""
     facts_by_name: dict[str, list[_PrologFact]] = {name: [] for name in _ARGUMENT_COUNTS}
     for name, fact in _iter_facts(file, text):
         facts_by_name[name].append(fact)
@@ -79,7 +79,7 @@ def _require_strings(value: PrologValue, text: str, end: int) -> tuple[str, ...]
 
 
 class _UniverseBuilder:
-    """Turns the facts about people into arrays; `file` is named where they contradict each other."""
+    """Converts facts about people into arrays; errors name `file`."""
 
     def __init__(self, file: Path, people: list[_PrologFact]) -> None:
         self._file = file
@@ -93,7 +93,7 @@ class _UniverseBuilder:
             self._rows[self._require_text(name, fact)] = len(self._rows)
 
     def build(self, facts_by_name: Mapping[str, list[_PrologFact]]) -> Universe:
-        """The universe of the facts, by name."""
+        """Build the universe from facts grouped by predicate."""
         female = self._parse_genders(facts_by_name["gender"])
         father, mother = self._parse_parents(facts_by_name["parent"], female)
         jobs, job = self._parse_values(facts_by_name["job"], "job")
@@ -135,7 +135,7 @@ class _UniverseBuilder:
         return self._rows[name]
 
     def _require_one_each(self, facts: list[_PrologFact], what: str) -> list[_PrologFact]:
-        """The facts in the order of the people, everybody having exactly one."""
+        """Facts in the order of the people; MalformedFile unless each person has exactly one."""
         stated: dict[int, _PrologFact] = {}
         for fact in facts:
             if stated.setdefault(self._find_row(fact.args[0], fact), fact) is not fact:
@@ -183,7 +183,7 @@ class _UniverseBuilder:
     def _iter_couples(
         self, father: IdArray, mother: IdArray, married: list[_PrologFact]
     ) -> Iterator[tuple[int, int, int | None]]:
-        """The rows of partners, each couple as often as something tells of it, and the line that does."""
+        """Rows of partners and the line that states it; a couple may occur several times."""
         for child in np.flatnonzero((father >= 0) & (mother >= 0)):
             yield int(father[child]), int(mother[child]), None
         for fact in married:

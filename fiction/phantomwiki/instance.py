@@ -1,7 +1,7 @@
-"""An instance of a folder as a world: its articles, a graph of its facts, its questions with their answers.
+"""Import of a published PhantomWiki instance as a world: articles, a graph of its facts, and its questions.
 
-Where the parts of an instance lie in a folder: as its generator writes them, or as the hub keeps it.
-Published questions as a world's questions.jsonl has them, with gold in every formalism.
+Reads the layout of the published generator and that of the Hugging Face hub. Questions get gold parts in every
+formalism.
 """
 
 import json
@@ -40,7 +40,7 @@ from worlds.source import Article
 
 _FACT_FILES = ("facts.pl", "facts.pl.gz")
 _ARTICLE_FILES = ("articles.json", "articles.json.gz", "articles.jsonl", "articles.jsonl.gz")
-# The first of them that is there: the slim ones say the same in fewer words.
+# The first that exists is read; the slim files have the same content.
 _QUESTION_FILES = (
     "questions.json",
     "questions.json.gz",
@@ -57,17 +57,17 @@ _TYPE_FILE_PATTERN = re.compile(r"type(\d+)\.json(?:\.gz)?")
 
 @dataclass(frozen=True, slots=True)
 class InstanceLayout:
-    """The files of one instance."""
+    """Files of one instance."""
 
     facts: tuple[Path, ...]
     articles: tuple[Path, ...]
     questions: tuple[Path, ...]
     relations: Path | None = None
-    """Every cell of every relation, where somebody has computed them."""
+    """Precomputed tables of all relations, if present."""
 
 
 def find_instance_layout(folder: Path, split: str | None = None) -> InstanceLayout:
-    """The files of the instance in a folder, or of the split of that name in a folder of several."""
+    """Find the files of an instance in a folder; `split` selects one of several."""
     if not folder.is_dir():
         raise MalformedFile(folder, None, "there is no such folder; an instance is a folder of facts and questions")
     if (folder / _HUB_FOLDERS[0]).is_dir():
@@ -128,7 +128,7 @@ def _find_first(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
 
 
 def _sort_by_type(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """In the order of the numbers, type2 before type10."""
+    """Sort by number: type2 before type10."""
     numbered = {int(match[1]): path for path in paths if (match := _TYPE_FILE_PATTERN.fullmatch(path.name))}
     return tuple(numbered[number] for number in sorted(numbered))
 
@@ -138,13 +138,13 @@ def _sort_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def assign_text_and_graph(universe: Universe) -> FactSources:
-    """That text and graph each tell everything, as an instance's do."""
+    """Sources of an instance: text and graph both state everything."""
     masks = {fact: np.full(len(universe), TEXT | GRAPH, np.uint8) for fact in FACTS}
     return FactSources(masks, np.full(len(universe.friends.pairs), TEXT | GRAPH, np.uint8))
 
 
 class QuestionRowBuilder:
-    """Makes the rows of the questions of one instance."""
+    """Builds rows of questions.jsonl from the published questions of one instance."""
 
     def __init__(self, values: ValueCodec) -> None:
         self._values = values
@@ -152,8 +152,9 @@ class QuestionRowBuilder:
         self._gold = GoldBuilder(universe, assign_text_and_graph(universe), NameFormatter(universe, plain=True))
 
     def build_row(self, question: PublishedQuestion) -> dict[str, Any]:
-        """The row, with the published answers, difficulty, query and number of the template; how the answers are found
-        is ours. UnknownGoal when the query cannot be read.
+        """Build a row: answers, difficulty, query and template number as published, gold reasoning as derived by us.
+
+        UnknownPrologGoal if the query cannot be parsed.
         """
         expression = parse_query(question.goals, question.variable, self._values)
         chain = to_chain(expression)
@@ -174,7 +175,7 @@ class QuestionRowBuilder:
         try:
             return item_of(self._values.parse_value(kind, text)) if item_of else None
         except ValueError:
-            # A wrong answer may name nobody; whether it is right is verified, not imported.
+            # A wrong answer may name an unknown person; verification reports it, the import accepts it.
             return None
 
 
@@ -193,9 +194,9 @@ INSTANCE_FORMAT = "phantomwiki"
 def import_instance(
     worlds: Path, name: str, folder: Path, metadata: Mapping[str, str | None], *, replace: bool = False
 ) -> dict[str, Any]:
-    """Build the world and give what its world.toml says, `told` with it; `split` there names one instance of several.
+    """Build a world from an instance and return the contents of its world.toml, which includes `metadata`.
 
-    MalformedFile when a file is not what it should be.
+    metadata["split"] selects one instance of several. MalformedFile if a file is malformed.
     """
     instance = _InstanceReader(find_instance_layout(folder, metadata.get("split")))
     with TemporaryDirectory(prefix="showhow-graph-") as made:
@@ -206,7 +207,7 @@ def import_instance(
 
 
 class _InstanceReader:
-    """Everything that a folder holds, read and checked."""
+    """Reads and checks all files of an instance."""
 
     def __init__(self, layout: InstanceLayout) -> None:
         self.facts = _read_facts(layout)
@@ -216,7 +217,7 @@ class _InstanceReader:
         self._relations = _read_relations(layout)
 
     def build_contents(self, graph: Path, metadata: Mapping[str, str | None]) -> WorldContents:
-        """What the world is built from."""
+        """Contents to build the world from."""
         universe = self.facts.universe
         about = {**metadata, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
         files = {
@@ -232,7 +233,7 @@ class _InstanceReader:
             try:
                 self._values.parse_value("person", article.title)
             except ValueError as wrong:
-                raise article.malformed_error(f"the article is about nobody: {wrong}") from wrong
+                raise article.malformed_error(f"the article is about no person of the facts: {wrong}") from wrong
             if article.title in seen:
                 raise article.malformed_error(f"there are two articles about {article.title!r}")
             seen.add(article.title)

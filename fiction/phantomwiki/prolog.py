@@ -1,9 +1,9 @@
-"""The little of Prolog's writing that facts and queries need: terms of strings, atoms, numbers and variables."""
+"""Parser and writer of the Prolog subset of facts and queries: terms of strings, atoms, numbers and variables."""
 
 import re
 from dataclasses import dataclass
 
-# Possessive, so that a text without its last quote is not tried in all the ways that its escapes could be read.
+# Possessive, so that an unterminated string does not cause exponential backtracking.
 _TOKEN_PATTERN = re.compile(r'\s*(?:"((?:[^"\\]|\\x[0-9a-fA-F]+\\|\\.|"")*+)"|([A-Za-z_]\w*)|(\d+)|([(),]))', re.DOTALL)
 _ESCAPE_PATTERN = re.compile(r'\\x([0-9a-fA-F]+)\\|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)|""', re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'", "`": "`"}
@@ -11,19 +11,19 @@ _MAX_DEPTH = 20
 
 
 class PrologSyntaxError(ValueError):
-    """The text is no term; the message says what stands where something else should."""
+    """The text is no valid term; the message states the expected and the actual token."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrologVariable:
-    """A name that begins with a capital or an underscore."""
+    """A variable: a name that begins with a capital or an underscore."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PrologTerm:
-    """An atom or number (without arguments) or a name with its arguments; a string is a plain `str`."""
+    """An atom or number (without arguments), or a compound term; strings are plain `str`."""
 
     name: str
     args: tuple["PrologValue", ...] = ()
@@ -33,7 +33,7 @@ PrologValue = str | PrologVariable | PrologTerm
 
 
 def parse_goal(text: str) -> PrologTerm:
-    """The term that the whole text is."""
+    """Parse a text that is a single term."""
     value, end = parse_value(text, 0)
     if not isinstance(value, PrologTerm):
         raise PrologSyntaxError("a goal begins with the name of a relation")
@@ -43,7 +43,7 @@ def parse_goal(text: str) -> PrologTerm:
 
 
 def parse_value(text: str, start: int, depth: int = 0) -> tuple[PrologValue, int]:
-    """The value that begins there, and where it ends."""
+    """Parse the value at `start`; returns it and its end."""
     if depth > _MAX_DEPTH:
         raise PrologSyntaxError(f"terms are nested more than {_MAX_DEPTH} deep")
     token = _TOKEN_PATTERN.match(text, start)
@@ -99,11 +99,11 @@ def _excerpt(text: str, start: int) -> str:
 
 
 def quote_string(text: str) -> str:
-    """The text as a Prolog string."""
+    """Quote a text as a Prolog string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def format_fact(name: str, *values: str) -> str:
-    """A ground fact of strings, as a line of a file has it."""
+    """Format a ground fact of strings."""
     return f"{name}({', '.join(quote_string(value) for value in values)})."

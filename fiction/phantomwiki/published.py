@@ -1,7 +1,4 @@
-"""An instance's questions, as records with their query in Prolog.
-
-Published queries (lists of Prolog goals, the outermost relation first) as expressions.
-"""
+"""Published questions of an instance, and the parser of their Prolog queries into expressions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +13,11 @@ from fiction.universe.relations import RELATIONS
 
 
 class UnknownPrologGoal(ValueError):
-    """A goal is none that the published grammar makes, or does not hang together with those behind it."""
+    """A goal is not in the published grammar, or is not connected to the goals after it."""
 
 
 def parse_query(goals: Sequence[str], answer: str, values: ValueCodec) -> Expression:
-    """What a query asks; UnknownGoal names the goal that cannot be read."""
+    """Parse a query (goals, outermost first); UnknownPrologGoal names the goal that cannot be parsed."""
     reader = _GoalReader(values)
     if not goals:
         raise UnknownPrologGoal("there is no goal")
@@ -35,7 +32,7 @@ def parse_query(goals: Sequence[str], answer: str, values: ValueCodec) -> Expres
 
 
 class _GoalReader:
-    """Reads goals from the innermost one; each speaks of the variable that the one before it has bound."""
+    """Reads goals from the innermost outwards; each uses the variable that the previous one bound."""
 
     def __init__(self, values: ValueCodec) -> None:
         self.expression: Expression | None = None
@@ -43,7 +40,7 @@ class _GoalReader:
         self._values = values
 
     def read_goal(self, goal: PrologTerm) -> None:
-        """Take one more goal round what was read."""
+        """Apply the next goal to the expression read so far."""
         match goal:
             case PrologTerm(
                 "aggregate_all",
@@ -68,42 +65,42 @@ class _GoalReader:
         match goal:
             case PrologTerm(name, (whose, PrologVariable(who))) if name in RELATIONS:
                 return Related(name, self._resolve_subject(whose)), who
-        raise ValueError("a relation leads from somebody to a variable")
+        raise ValueError("the second argument of a relation is no variable")
 
     def _resolve_subject(self, whose: PrologValue) -> People:
         if isinstance(whose, str):
             if self.expression is not None:
-                raise ValueError("what the goals behind it find is not used")
+                raise ValueError("it does not use the result of the goals after it")
             return Named(self._values.parse_value("person", whose))
         if not isinstance(whose, PrologVariable) or whose.name != self.bound:
-            raise ValueError("nothing behind it tells of whom it speaks")
+            raise ValueError("no goal after it binds its subject")
         if not isinstance(self.expression, (Having, Related)):
-            raise ValueError("it speaks of what is no person")  # noqa: TRY004 - the query is wrong, not its type
+            raise ValueError("its subject is no person")  # noqa: TRY004 - the query is wrong, not its type
         return self.expression
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedQuestion:
-    """A question as it was published."""
+    """A question as published."""
 
     id: str
     text: str
     answers: tuple[str, ...]
     goals: tuple[str, ...]
-    """The query, outermost goal first."""
+    """Goals of the query, outermost first."""
     variable: str
-    """Of the goals, whose values are the answers."""
+    """Variable of the goals whose values are the answers."""
     template: tuple[str, ...]
-    """Its words and gaps, or all of them as one text."""
+    """Words and placeholders, or a single text."""
     type: int
     difficulty: int
 
     def encode_query(self) -> dict[str, Any]:
-        """The query as a record has it."""
+        """Encode the query for a record."""
         return {"query": list(self.goals), "answer": self.variable}
 
     def to_record(self) -> dict[str, Any]:
-        """The record, without the traces of Prolog's proofs (as their option to skip these writes it)."""
+        """Encode the question as a record without solution traces (the published option to skip them)."""
         return {
             "id": self.id,
             "question": self.text,
@@ -118,7 +115,7 @@ class PublishedQuestion:
 
 
 def read_questions(files: Sequence[Path]) -> Iterator[tuple[SourceRecord, PublishedQuestion]]:
-    """The questions of the files, each with the record that it was read from."""
+    """Read questions, each with its record; ids must be unique."""
     seen_ids: set[str] = set()
     for file in files:
         for record in iter_records(file):

@@ -1,6 +1,6 @@
-"""The objects of a JSON list, of JSON Lines or of a Parquet file, each with the line or row at which it begins.
+"""Records of JSON, JSON Lines and Parquet files with their line numbers, and the text format of an instance's values.
 
-How an instance writes what a universe numbers: people by title, days as 0929-10-28, attributes under their names.
+An instance writes people by title, days as 0929-10-28, and attributes by name.
 """
 
 import json
@@ -28,17 +28,17 @@ from worlds.importers.files import (
 )
 
 ATTRIBUTE_FACTS = {"dob": "birth", "job": "job", "hobby": "hobby"}
-"""The universe's fact of an attribute, by the attribute's name in queries."""
+"""Fact of the universe by the name of the attribute in queries."""
 FACT_ATTRIBUTES = {fact: attribute for attribute, fact in ATTRIBUTE_FACTS.items()}
 ATTRIBUTE_WORDS = {"dob": "date of birth", "job": "occupation", "hobby": "hobby"}
-"""What questions call an attribute."""
+"""Nouns for attributes in questions."""
 _DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def parse_day(text: str) -> int:
-    """The ordinal of a day; ValueError for what is none."""
+    """Parse a day such as 0929-10-28 to its ordinal; ValueError if it is malformed."""
     try:
-        # Python reads other forms of ISO dates as well.
+        # date.fromisoformat accepts other ISO forms as well.
         day = date.fromisoformat(text) if _DAY_PATTERN.fullmatch(text) else None
     except ValueError:
         day = None
@@ -48,7 +48,7 @@ def parse_day(text: str) -> int:
 
 
 class ValueCodec:
-    """Reads and writes the people and values of one universe."""
+    """Parses and formats people and values of one universe."""
 
     def __init__(self, universe: Universe) -> None:
         self.universe = universe
@@ -61,7 +61,7 @@ class ValueCodec:
         return {kind: {text: number for number, text in enumerate(texts)} for kind, texts in listed.items()}
 
     def parse_value(self, kind: str, text: str) -> int:
-        """The number of a person, job or hobby, or the ordinal of a day; ValueError where there is none."""
+        """Row or index of a person, job or hobby, or ordinal of a day; ValueError if there is none."""
         if kind == "day":
             return parse_day(text)
         number = self._numbers_by_text[kind].get(text)
@@ -70,19 +70,19 @@ class ValueCodec:
         return number
 
     def format_value(self, kind: str, number: int) -> str:
-        """How an instance writes it."""
+        """Format a value as instances do."""
         return self._names.answer_text(kind, number)
 
     def format_answers(self, answer: ExpressionAnswer) -> list[str]:
-        """The answers as an instance lists them: each once, sorted as texts."""
+        """Format answers as instances do: distinct, sorted as texts."""
         return self.format_values(answer.kind, answer.values)
 
     def format_values(self, kind: str, numbers: Iterable[int]) -> list[str]:
-        """How an instance writes several, sorted as texts."""
+        """Format several values, sorted as texts."""
         return sorted(self.format_value(kind, int(number)) for number in numbers)
 
     def iter_attributes(self) -> Iterator[str]:
-        """The job and the hobby of everybody, which an instance states once more without saying whose they are."""
+        """Jobs, then hobbies, of all people: the bare attributes that an instance repeats."""
         for kind, numbers in (("job", self.universe.job), ("hobby", self.universe.hobby)):
             yield from (self.format_value(kind, number) for number in numbers.tolist() if number > NONE)
 
@@ -92,29 +92,29 @@ _SEPARATOR_PATTERN = re.compile(r"[\s,\[]*")
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """One object and where it stands, so that what is wrong in it can be named."""
+    """One object with its file and line, for error messages."""
 
     file: Path
     line: int
     fields: dict[str, Any]
 
     def malformed_error(self, reason: str) -> MalformedFile:
-        """The error that the object is not what it should be."""
+        """The error for a malformed object."""
         return MalformedFile(self.file, self.line, reason)
 
     def require_text(self, name: str) -> str:
-        """A text that it must have."""
+        """A required text field."""
         return require_text_field(self.fields, name, self.file, self.line)
 
     def require_number(self, name: str) -> int:
-        """A whole number that it must have."""
+        """A required integer field."""
         value = self.fields.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.malformed_error(f"the field {name!r} is no whole number")
         return value
 
     def require_texts(self, name: str) -> list[str]:
-        """A list of texts that it must have."""
+        """A required list of texts."""
         value = self.fields.get(name)
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise self.malformed_error(f"the field {name!r} is no list of texts")
@@ -122,7 +122,7 @@ class SourceRecord:
 
 
 def iter_records(file: Path) -> Iterator[SourceRecord]:
-    """The objects of a .parquet, .jsonl or .json file (the latter two plain or .gz)."""
+    """Iterate the objects of a .parquet, .jsonl or .json file (the latter two plain or .gz)."""
     if file.suffix == ".parquet":
         yield from _iter_parquet_records(file)
     elif ".jsonl" in file.suffixes:
@@ -133,7 +133,7 @@ def iter_records(file: Path) -> Iterator[SourceRecord]:
 
 
 def _iter_json_records(file: Path) -> Iterator[SourceRecord]:
-    # Read once to learn that it is a list, and where it breaks; then once more to know where each object begins.
+    # Parsed as a whole for errors first, then object by object for line numbers.
     whole = read_json_list(file)
     text, decoder = read_text_file(file), json.JSONDecoder()
     line, end = 1, 0

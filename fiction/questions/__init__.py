@@ -1,10 +1,10 @@
-"""Questions over a universe: what they ask, every right answer, and the gold reasoning in every formalism.
+"""Questions over a universe, with all correct answers and gold reasoning in several formalisms.
 
-From what is asked to a line of questions.jsonl:
-    expressions   what a question asks, as a tree        evaluate     its answers
-    kinds         all templates: grammar, compositions, groups, pairs, unanswerable; each draws with a walk
-    sampler       the questions of a world, in words (wording, names), with what is counted (difficulty)
-    needs         which sources derive the answers       sparql       the query that gives them
-    reasoning     the steps to the answers, and from it atoms, triples and subquestions
-    question      a question with all of this; question_file reads those of a world
+expressions    the expression tree of a question           evaluate      its answers
+templates      all templates (with composition, group and pair templates); each draws with a random walk (walk)
+sampler        the questions of a world                    wording       their English text (names: names and ids)
+question       a question with its gold parts, and the sources that it needs
+reasoning      the reasoning steps; decomposition writes them as atomic tree, triples and sub-questions
+sparql         the gold query                              difficulty    difficulty and hops
+question_file  reads the questions of a world
 """

@@ -1,7 +1,4 @@
-"""Templates of composition and conjunction: facts that the paper does not ask for, and two conditions at once.
-
-A way to ask: the kind, the text with blanks, and how a question of it is drawn.
-"""
+"""The template type, and templates of composition (facts beyond the paper) and conjunction (two conditions)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,28 +14,28 @@ DrawFunction: TypeAlias = Callable[[RandomWalk], Expression | None]
 
 @dataclass(frozen=True, slots=True)
 class QuestionTemplate:
-    """`draw` gives what to ask, or None where its walk led nowhere."""
+    """A question template; `draw` returns an expression, or None if its random walk found none."""
 
     kind: str
     text: str
     draw: DrawFunction
     has_answer: bool = True
-    """Whether its questions have an answer; else all of them have none."""
+    """Whether its questions have answers; unanswerable templates have none."""
 
 
 def relation_phrase(links: int, start: str = "<name>") -> str:
-    """Somebody at the end of so many relations, in the words of a template."""
+    """Template text for the end of a chain of this many relations."""
     return "the <relation> of " * links + start
 
 
 COMPOSITION, CONJUNCTION = "composition", "conjunction"
 FACT_PAIRS = (("job", "hobby"), ("job", "birthplace"), ("hobby", "residence"))
-"""Facts that together are true of few."""
+"""Pairs of facts that few people share."""
 PLACEHOLDERS = {"job": "<job>", "hobby": "<hobby>", "birthplace": "<town>", "residence": "<town>"}
 
 
 def composition_templates() -> Iterator[QuestionTemplate]:
-    """The template of each fact, and of places around a town."""
+    """Templates of each fact, and of the region and country of a town."""
     yield QuestionTemplate(COMPOSITION, f"In which town was {relation_phrase(1)} born?", _fact_draw("birthplace", 1))
     yield QuestionTemplate(
         COMPOSITION, f"In which region was {relation_phrase(2)} born?", _fact_draw("birthplace", 2, "region")
@@ -57,7 +54,7 @@ def composition_templates() -> Iterator[QuestionTemplate]:
 
 
 def conjunction_templates() -> Iterator[QuestionTemplate]:
-    """The templates of two values, and of two relations."""
+    """Templates of two values, and of two relations."""
     for one, other in FACT_PAIRS:
         yield QuestionTemplate(CONJUNCTION, f"Who is {person_with_facts(one, other)}?", _values_draw(one, other))
     yield QuestionTemplate(
@@ -68,8 +65,9 @@ def conjunction_templates() -> Iterator[QuestionTemplate]:
 
 
 def person_with_facts(one: str, other: str) -> str:
-    """Somebody of whom both facts are asked, in the words of a template."""
-    return f"the person whose {FACT_LABELS[one]} is {PLACEHOLDERS[one]} and whose {FACT_LABELS[other]} is {PLACEHOLDERS[other]}"
+    """Template text for a person with two facts."""
+    clauses = (f"whose {FACT_LABELS[fact]} is {PLACEHOLDERS[fact]}" for fact in (one, other))
+    return f"the person {' and '.join(clauses)}"
 
 
 def _fact_draw(fact: str, links: int, place: str = "") -> DrawFunction:
@@ -92,11 +90,11 @@ def _values_draw(one: str, other: str) -> DrawFunction:
 
 
 def _draw_two_relations(walk: RandomWalk) -> Expression | None:
-    """Who is a relation of one and of another, and neither would be enough."""
+    """A person with two relations such that neither alone identifies the answer."""
     person = walk.random_person()
     sides: list[Related] = []
     for _ in range(2):
-        # Whoever is a relative of the person has the person for one, mostly.
+        # Most relations have an inverse.
         step = walk.random_step(person)
         side = _find_relation_back(walk, step[1], person) if step else None
         if side is None or any(other.of == side.of for other in sides):
@@ -108,7 +106,7 @@ def _draw_two_relations(walk: RandomWalk) -> Expression | None:
 
 
 def _find_relation_back(walk: RandomWalk, start: int, person: int) -> Related | None:
-    """A relation of the start that the person is."""
+    """A relation from `start` that leads to the person."""
     for name in walk.shuffle(tuple(RELATIONS)):
         side = Related(name, Named(start))
         if person in walk.evaluate_people(side):

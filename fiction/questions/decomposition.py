@@ -1,30 +1,19 @@
-"""The gold triples of PDRR: a question as triples with bridge entities to be found, and the facts that complete them.
+"""Gold decompositions of a question, written from its reasoning tree: AtomR, PDRR and GEEK formats.
 
-    structure(expression) -> "chain" | "parallel"
-    triples(expression, root: Node, things: Things) -> dict     `root` is Reasoning(things).root(expression, question)
+Atomic tree (AtomR): {"number": 0, "question", "answers", "count", "children": [...]}. A leaf has "operator" (Search,
+Relate, Filter, or DR for direct reasoning) and "arguments" in place of children; the argument "[3]" refers to the
+answers of question 3. A DR leaf has "how": both, count, count each, earliest, latest, earlier, later, same, different,
+overlap, within. Questions are numbered breadth first, as in the paper.
 
-The result is {"decomposition": [[subject, relation, object], ...], "completed": [{"subject", "subject_id", "relation",
-"pid", "object", "object_id"}, ...]}. What is to be found is written person#1, date#2, country#3 ...; a condition stands
-in the object ("before 5 March 1931"). Of the facts of one operation the first are written, and "left_off" tells that
-there are more.
+Triples (PDRR): {"decomposition": [[subject, relation, object], ...], "completed": [{"subject", "subject_id",
+"relation", "pid", "object", "object_id"}, ...]}. Unknowns are written person#1, date#2, country#3; a condition is part
+of the object ("before 5 March 1931").
 
-The gold atomic tree of AtomR: a question above its sub-questions, each leaf one operator or direct reasoning.
+Sub-questions (GEEK, in StrategyQA's form): [{"question", "answers", "count", "facts", "retrieval"}, ...] in order; "#2"
+refers to the answers of the second. The answer of the last is that of the question.
 
-    tree(root: Node, things: Things) -> dict     `root` is Reasoning(things).root(expression, question)
-    published(tree) -> dict                      the shape of the published trees: question -> sub-questions or call
-
-A tree is {"number": 0, "question", "answers", "count", "children": [...]}; a leaf has, in place of children, "operator"
-(Search, Relate, Filter, or DR for direct reasoning) and "arguments", where "[3]" stands for the answers of question 3;
-a leaf of direct reasoning has "how": both, count, count each, earliest, latest, earlier, later, same, different,
-overlap, within. Questions are numbered breadth first, as in the paper. Of many answers the first are written:
-"count" tells how many there are and "left_off" how many are not written.
-The gold sub-questions of GEEK, in StrategyQA's form: in order, with answers, facts, and whether to retrieve.
-
-    subquestions(reasoning: Reasoning, root: Node) -> list[dict]
-
-Each is {"question", "answers", "count", "facts", "retrieval"}; "#2" in a question stands for the answers of the second.
-The last one's answer is the question's. Of many answers and facts the first are written: "count" tells how many answers
-there are, "left_off" how many of them are not written, and "more_facts" that there are more facts.
+Lists are limited to MAX_ANSWERS_SHOWN: "count" is the full number of answers, "left_off" the number (for triples, the
+fact) of omitted ones, and "more_facts" says that facts were omitted.
 """
 
 from collections import deque
@@ -59,7 +48,7 @@ from fiction.universe.relations import get_relation
 
 
 def build_atomic_tree(root: ReasoningNode, things: ThingCatalog) -> dict[str, Any]:
-    """The tree as JSON objects, every question with its gold answers."""
+    """Encode the tree as JSON objects, each question with its gold answers."""
     return _encode_node(root, things, _number_nodes(root))
 
 
@@ -86,7 +75,7 @@ def _encode_node(node: ReasoningNode, things: ThingCatalog, numbers: dict[Reason
 
 
 def to_published_tree(tree: dict[str, Any]) -> dict[str, list[str] | str]:
-    """The tree as the published files have it, without answers."""
+    """Convert a tree to the format of the published files: question -> sub-questions or call, without answers."""
     published: dict[str, list[str] | str] = {}
     _add_published_node(tree, published)
     return published
@@ -119,7 +108,7 @@ def _is_reference(text: str) -> bool:
 
 
 def build_subquestions(reasoning: ReasoningBuilder, root: ReasoningNode) -> list[dict[str, Any]]:
-    """One sub-question an operation; what the question names needs none."""
+    """One sub-question per operation; things that the question names need none."""
     leaves = [leaf for leaf in root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
     places = {leaf: f"#{place}" for place, leaf in enumerate(leaves, 1)}
 
@@ -146,12 +135,12 @@ _UNKNOWN_NAMES = {"day": "date", "job": "occupation"}
 
 
 def classify_structure(expression: Expression) -> str:
-    """Chain for one path of relations, where each step needs the one before; parallel for everything else."""
+    """Return "chain" for a single path of dependent steps, else "parallel"."""
     return "chain" if is_chain(expression) else "parallel"
 
 
 def build_triples(expression: Expression, reasoning: ReasoningBuilder, root: ReasoningNode) -> dict[str, Any]:
-    """The decomposition and the completed triples."""
+    """Build the decomposition and the completed triples."""
     things = reasoning.things
     completed: list[dict[str, Any]] = []
     left_off = False
@@ -168,7 +157,7 @@ def build_triples(expression: Expression, reasoning: ReasoningBuilder, root: Rea
 
 
 def encode_completed_triple(triple: FactTriple, things: ThingCatalog) -> dict[str, Any]:
-    """A fact as a hop of a question's decomposition is written."""
+    """Encode a fact as a completed triple."""
     pid = PROPERTY_IDS[triple.relation]
     return {
         "subject": things.answer_text(*triple.subject),
@@ -181,7 +170,7 @@ def encode_completed_triple(triple: FactTriple, things: ThingCatalog) -> dict[st
 
 
 class TripleDecomposition:
-    """Takes one expression apart; what is to be found is numbered as it is met."""
+    """Decomposes one expression into triples; unknowns are numbered in order of appearance."""
 
     def __init__(self, things: ThingCatalog) -> None:
         self._things = things
@@ -189,7 +178,7 @@ class TripleDecomposition:
         self._unknown_count = 0
 
     def decompose(self, expression: Expression) -> list[list[str]]:
-        """The triples in the order in which they are to be completed."""
+        """Triples in the order in which they are to be completed."""
         self._write_question(expression)
         return self._triples
 
@@ -199,7 +188,7 @@ class TripleDecomposition:
 
     @singledispatchmethod
     def _write_question(self, expression: Expression) -> str:
-        """Write the triples of what is asked, and give the name of what is to be found last."""
+        """Write the triples of an expression and return the name of its last unknown."""
         return self._write_people(expression, "")
 
     @_write_question.register
@@ -238,11 +227,11 @@ class TripleDecomposition:
 
     @singledispatchmethod
     def _write_people(self, people: Expression, name: str) -> str:
-        """Write the triples of people, called `wanted` or something new, and give their name."""
-        raise TypeError(f"{type(people).__name__} is nobody who could be {name or 'found'}")
+        """Write the triples of people and return their name: `name`, or a new unknown if it is empty."""
+        raise TypeError(f"{type(people).__name__} denotes no people ({name or 'unknown'})")
 
     @_write_people.register
-    def _(self, named: Named, name: str) -> str:  # noqa: ARG002 - who is named needs no other name
+    def _(self, named: Named, name: str) -> str:  # noqa: ARG002 - a named person needs no other name
         return self._things.universe.titles[named.person]
 
     @_write_people.register
@@ -271,7 +260,7 @@ class TripleDecomposition:
 
     @_write_people.register
     def _(self, both: Both, name: str) -> str:
-        # One name on both sides: who is found must fit both.
+        # One name on both sides: the person must satisfy both.
         person = name or self._new_unknown("person")
         for side in (both.left, both.right):
             self._write_people(side, person)

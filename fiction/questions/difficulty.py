@@ -1,4 +1,4 @@
-"""How hard a question is by the paper's count, carried on to the operations that the paper has not."""
+"""Difficulty and hops of a question, as the PhantomWiki paper counts them, extended to our further operations."""
 
 from fiction.questions.expressions import (
     Compare,
@@ -17,20 +17,20 @@ from fiction.questions.expressions import (
 from fiction.universe.relations import get_relation
 
 _STRATEGY_DIFFICULTIES = {"met": 4, "wedding": 3, "passport": 4}
-"""The facts that each judgement rests on."""
+"""Facts that each strategy needs."""
 
 
 def compute_difficulty(expression: Expression) -> int:
-    """The articles to read: a relation's own number, and one for each fact that is looked up, tested or compared.
+    """Number of articles to read: that of each relation, plus one for each fact that is looked up, tested or compared.
 
-    Counting is one, and what is counted adds nothing when it is a relation of somebody, as in the paper.
+    A count adds one; a counted relation adds nothing, as in the paper.
     """
     below = _counted_operations(expression)
     return _own_difficulty(expression) + sum(compute_difficulty(part) for part in below)
 
 
 def count_hops(expression: Expression) -> int:
-    """How many goals the question has: relations, facts, tests, a count."""
+    """Number of goals: relations, facts, tests and counts."""
     own = 1 if isinstance(expression, Related) else _own_difficulty(expression)
     return own + sum(count_hops(part) for part in _counted_operations(expression))
 

@@ -1,4 +1,4 @@
-"""The answers of an expression, set by set: frontiers of people, never proofs."""
+"""Evaluation of expressions over a universe, as sets of people and values."""
 
 from dataclasses import dataclass
 from functools import singledispatchmethod
@@ -32,14 +32,15 @@ FACT_VALUE_KINDS = {
     "death": "day",
     "wedding": "day",
 }
-"""What the values of a fact are."""
+"""Kind of the values of each fact."""
 NO, YES = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionAnswer:
-    """The values found, each once, ascending: rows of people, numbers of the universe's lists, days, counts, or YES
-    and NO; `kind` is person, job, hobby, town, region, country, day, number or truth.
+    """Distinct answers, ascending; `kind` is person, job, hobby, town, region, country, day, number or truth.
+
+    Values are rows of people, indices of the universe's lists, ordinals, counts, or YES and NO.
     """
 
     kind: str
@@ -47,17 +48,17 @@ class ExpressionAnswer:
 
 
 class ExpressionEvaluator:
-    """Evaluates expressions over one universe and keeps every set that it went through on the way."""
+    """Evaluates expressions over one universe and records every intermediate set."""
 
     def __init__(self, universe: Universe) -> None:
         self._universe = universe
         self.stages: list[tuple[str, IdArray]] = []
-        """(kind, values) in the order of evaluation, values of withheld facts as WITHHELD."""
+        """(kind, values) in order of evaluation; withheld facts appear as WITHHELD."""
         self.results: dict[Expression, tuple[str, IdArray]] = {}
-        """(kind, values) of every operation that was evaluated on the way."""
+        """(kind, values) of every evaluated operation."""
 
     def evaluate(self, expression: Expression) -> ExpressionAnswer:
-        """The answers; no values where there are none, also for a truth that cannot be told for want of a fact."""
+        """Evaluate an expression; no values if there is no answer, or if a yes-no question lacks a fact."""
         self.stages, self.results = [], {}
         kind, values = self._evaluate_recorded(expression)
         return ExpressionAnswer(kind, tuple(int(value) for value in values if kind == "number" or value >= 0))
@@ -161,10 +162,10 @@ class ExpressionEvaluator:
         return _truth_value() if truth is None else _truth_value(truth)
 
     def _find_related(self, relation: KinshipRelation, people: IdArray) -> IdArray:
-        """Who is that relation of any of the people."""
+        """People with this relation to any of the people; records the intermediate frontiers."""
         frontiers = trace_frontiers(self._universe, relation, people)
         if SIDE in relation.steps:
-            # A sibling is found by way of the parents, of whom one step alone would leave no record.
+            # The sibling step passes through the parents, which the frontiers do not contain.
             heads = [people, *frontiers][relation.steps.index(SIDE)]
             self.stages += [("person", self._universe.father[heads]), ("person", self._universe.mother[heads])]
         self.stages += [("person", frontier) for frontier in frontiers]
@@ -174,18 +175,18 @@ class ExpressionEvaluator:
         return self._evaluate_recorded(expression)[1]
 
     def _evaluate_single_person(self, expression: Expression) -> IdArray:
-        """The one person that a comparison is about; nobody when there are several."""
+        """The single person of a side of a comparison; empty if there are several."""
         people = self._evaluate_people(expression)
         return people if len(people) == 1 else people[:0]
 
     def _fact_values(self, fact: str, people: IdArray) -> IdArray:
         values: IdArray = getattr(self._universe, fact)[people]
-        # What is withheld is kept, so that a source that lacks a fact never looks like one that has it.
+        # Withheld values are recorded, so that a source without a fact differs from one that has it.
         self.stages.append((FACT_VALUE_KINDS[fact], values))
         return values
 
     def met(self, left: IdArray, right: IdArray) -> bool | None:
-        """Whether both lived on some day; None when a date is withheld."""
+        """Whether the two lives overlap; None if a date is withheld."""
         births = [int(self._fact_values("birth", person)[0]) for person in (left, right)]
         deaths = [int(self._fact_values("death", person)[0]) for person in (left, right)]
         if WITHHELD in (*births, *deaths):
@@ -194,7 +195,7 @@ class ExpressionEvaluator:
         return max(births) <= min(ends)
 
     def saw_wedding(self, left: IdArray, right: IdArray) -> bool | None:
-        """Whether the left one lived on the right one's wedding day; None without a wedding."""
+        """Whether the left person was alive on the right person's wedding day; None without a wedding."""
         day = int(self._fact_values("wedding", right)[0])
         birth, death = int(self._fact_values("birth", left)[0]), int(self._fact_values("death", left)[0])
         if day < 0 or WITHHELD in (birth, death):
@@ -202,7 +203,7 @@ class ExpressionEvaluator:
         return birth <= day and (death == NONE or day <= death)
 
     def passport(self, left: IdArray, right: IdArray) -> bool | None:
-        """Whether their towns lie in different countries; None when a town is withheld."""
+        """Whether the two live in different countries; None if a town is withheld."""
         towns = [self._fact_values("residence", person) for person in (left, right)]
         if any(town[0] < 0 for town in towns):
             return None

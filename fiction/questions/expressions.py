@@ -1,6 +1,7 @@
-"""What a question asks, as a tree of operations over a universe; every gold formalism is made from it.
+"""Expression trees: the meaning of a question as operations over a universe; all gold formalisms derive from them.
 
-People and values are numbers of the universe, so that an expression means something in its own universe only.
+People and values are numbers of one universe, so an expression has no meaning in another. Class and field names are
+stored in questions.jsonl.
 """
 
 from dataclasses import dataclass, fields
@@ -16,7 +17,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Having:
-    """Everybody whose fact (job, hobby, birth, birthplace, residence) is the value."""
+    """All people whose fact (job, hobby, birth, birthplace, residence) has the value."""
 
     fact: str
     value: int
@@ -24,7 +25,7 @@ class Having:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """Everybody who is the relation (worlds.universe.relations) of any of them."""
+    """All people with the relation (fiction.universe.relations) to any person of `of`."""
 
     relation: str
     of: "People"
@@ -32,7 +33,7 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Those of them whose fact is (`is`), or lies `before` or `after`, the value; before and after are for days."""
+    """The people whose fact `is` the value, or lies `before` or `after` it (days only)."""
 
     of: "People"
     fact: str
@@ -42,7 +43,7 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Those who are among the left and among the right."""
+    """Intersection of two sets of people."""
 
     left: "People"
     right: "People"
@@ -50,7 +51,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Most:
-    """Of them who has the earliest (`first`) or else the latest day; all who share it."""
+    """The people with the earliest (`first`) or latest day; all who share that day."""
 
     of: "People"
     fact: str
@@ -62,7 +63,7 @@ People = Named | Having | Related | Only | Both | Most
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Each value of the fact of any of them: job, hobby, birth, death, wedding, birthplace, residence."""
+    """Values of a fact of the people: job, hobby, birth, death, wedding, birthplace, residence."""
 
     fact: str
     of: People
@@ -70,7 +71,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The regions (`region`) or countries (`country`) of the towns."""
+    """Regions or countries of towns; `kind` is "region" or "country"."""
 
     kind: str
     of: Fact
@@ -78,9 +79,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many different people they are; with `each`, the set of how many the relation gives for each person in
-    `of.of` (what the paper's generator calls the answer).
-    """
+    """Number of distinct people; with `each`, the set of the counts per person of `of.of`, as in the paper."""
 
     of: People
     each: bool = False
@@ -88,7 +87,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Which of two people has the earlier (`first`) or later day; nobody when they share it."""
+    """The one of two people with the earlier (`first`) or later day; none if the days are equal."""
 
     left: People
     right: People
@@ -98,7 +97,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Whether two people have the same value of the fact, or of the country of it when `country`."""
+    """Whether two people have the same value of a fact, or with `country` the same country of it."""
 
     left: People
     right: People
@@ -108,8 +107,10 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Yes or no by a strategy that the wording does not tell: `met` (their lives overlap), `wedding` (the left one
-    lived on the day of the right one's wedding), `passport` (they live in different countries).
+    """A yes-no question with an implicit strategy.
+
+    `met`: the lives overlap; `wedding`: the left person was alive on the day of the right person's wedding; `passport`:
+    they live in different countries.
     """
 
     strategy: str
@@ -124,7 +125,7 @@ _CLASSES_BY_NAME: dict[str, Any] = {node.__name__.lower(): node for node in _NOD
 
 
 def encode_expression(expression: Expression) -> dict[str, Any]:
-    """The tree as JSON objects, the operation under "op"."""
+    """Encode the tree as JSON objects; "op" is the operation."""
     node: dict[str, Any] = {"op": type(expression).__name__.lower()}
     for attribute in fields(expression):
         value = getattr(expression, attribute.name)
@@ -133,7 +134,7 @@ def encode_expression(expression: Expression) -> dict[str, Any]:
 
 
 def decode_expression(node: dict[str, Any]) -> Expression:
-    """The tree again; KeyError or TypeError for what is none."""
+    """Decode a tree; KeyError or TypeError if it is malformed."""
     values = {
         n: decode_expression(value) if isinstance(value, dict) else value for n, value in node.items() if n != "op"
     }
@@ -142,13 +143,13 @@ def decode_expression(node: dict[str, Any]) -> Expression:
 
 
 def child_expressions(expression: Expression) -> tuple[Expression, ...]:
-    """The operations right below this one, left before right."""
+    """Direct child operations, left before right."""
     values = (getattr(expression, attribute.name) for attribute in fields(expression))
     return tuple(value for value in values if isinstance(value, _NODE_CLASSES))
 
 
 def is_chain(expression: Expression) -> bool:
-    """Whether it is one path of relations and facts from one start."""
+    """Whether the expression is a single path of relations and facts from one start."""
     below = child_expressions(expression)
     if isinstance(expression, (Named, Having)):
         return True

@@ -1,4 +1,4 @@
-"""The single facts that an operation of the gold reasoning rests on."""
+"""Fact triples that support a step of the gold reasoning."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.universe.universe import IdArray, Universe
 
 ThingKey = tuple[str, int]
-"""A kind (person, town, region, country, job, hobby, day, gender) and a number of it."""
+"""Kind (person, town, region, country, job, hobby, day, gender) and number."""
 GENDERED_RELATIONS = {
     "daughter": ("child", True),
     "son": ("child", False),
@@ -16,11 +16,11 @@ GENDERED_RELATIONS = {
     "wife": ("spouse", True),
     "husband": ("spouse", False),
 }
-"""What a graph and a text tell in two facts: who it is, and whether a woman or a man."""
+"""Relations that sources state as two facts: the relative and the gender."""
 
 
 class FactTriple(NamedTuple):
-    """A fact; `relation` is a key of worlds.generator.items.PROPERTY."""
+    """A fact; `relation` is a key of fiction.generator.items.PROPERTY_IDS."""
 
     subject: ThingKey
     relation: str
@@ -28,7 +28,7 @@ class FactTriple(NamedTuple):
 
 
 def iter_relation_triples(universe: Universe, relation: str, people: IdArray) -> Iterator[FactTriple]:
-    """Who is a relation of one step of each of them, with the gender where the relation tells it."""
+    """Facts of a one-step relation of each person, with the gender if the relation implies one."""
     base, women = GENDERED_RELATIONS.get(relation, (relation, None))
     for person in people.tolist():
         for step, relative in _STEP_FUNCTIONS[base](universe, person):
@@ -39,7 +39,7 @@ def iter_relation_triples(universe: Universe, relation: str, people: IdArray) ->
 
 
 def iter_fact_triples(universe: Universe, fact: str, people: IdArray) -> Iterator[FactTriple]:
-    """The fact of each of them who has it."""
+    """The fact of each person who has it."""
     for person, value in zip(people.tolist(), getattr(universe, fact)[people].tolist(), strict=True):
         if value >= 0:
             yield FactTriple(("person", person), fact, (FACT_VALUE_KINDS[fact], value))

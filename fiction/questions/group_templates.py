@@ -1,4 +1,4 @@
-"""Templates about several people at once: who fits, before or after a year, first or last, and how many."""
+"""Templates about groups of people: filters, before or after a year, first or last, and counts."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -24,11 +24,11 @@ _CONDITION_PHRASES = {
 _EVENT_PHRASES = {"birth": "were born", "death": "died", "wedding": "married"}
 _SINGULAR_EVENT_PHRASES = {"birth": "was born", "death": "died", "wedding": "married"}
 _EMPTY_COUNT_INTERVAL = 5
-"""Of the questions how many fit, one in so many has the answer 0."""
+"""One in this many count questions has the answer 0."""
 
 
 def filter_templates() -> Iterator[QuestionTemplate]:
-    """The template of each value, of relatives near and farther away."""
+    """Templates that filter relatives by a value."""
     for fact, links in (("job", 0), ("hobby", 0), ("birthplace", 0), ("residence", 0), ("job", 1), ("hobby", 1)):
         yield QuestionTemplate(
             FILTER,
@@ -38,7 +38,7 @@ def filter_templates() -> Iterator[QuestionTemplate]:
 
 
 def comparative_templates() -> Iterator[QuestionTemplate]:
-    """The templates of before and after a year."""
+    """Templates of before and after a year."""
     for fact, test, links in (
         ("birth", "before", 0),
         ("birth", "after", 0),
@@ -52,9 +52,10 @@ def comparative_templates() -> Iterator[QuestionTemplate]:
 
 
 def superlative_templates() -> Iterator[QuestionTemplate]:
-    """The templates of the first and the last, and of a fact of theirs."""
+    """Templates of the first and the last of a group, and of a fact of that person."""
     for fact, first in (("birth", True), ("birth", False), ("death", True), ("death", False), ("wedding", False)):
-        text = f"Which of the <relations> of {relation_phrase(0)} {_SINGULAR_EVENT_PHRASES[fact]} {'first' if first else 'last'}?"
+        event = f"{_SINGULAR_EVENT_PHRASES[fact]} {'first' if first else 'last'}"
+        text = f"Which of the <relations> of {relation_phrase(0)} {event}?"
         yield QuestionTemplate(SUPERLATIVE, text, _superlative_draw(fact, first=first))
     text = "Which of the people whose <attribute> is <value> was born {}?"
     yield QuestionTemplate(SUPERLATIVE, text.format("first"), _value_superlative_draw(first=True))
@@ -66,7 +67,7 @@ def superlative_templates() -> Iterator[QuestionTemplate]:
 
 
 def count_templates() -> Iterator[QuestionTemplate]:
-    """The templates of how many fit a filter."""
+    """Templates that count the people who match a filter."""
     for fact in ("job", "hobby", "birthplace"):
         yield QuestionTemplate(
             COUNT, f"How many <relations> of {relation_phrase(1)} {_CONDITION_PHRASES[fact]}?", _count_draw(fact)
@@ -107,7 +108,7 @@ def _comparative_draw(fact: str, test: str, links: int) -> DrawFunction:
 
 
 def _require_proper_subset(walk: RandomWalk, only: Only) -> Only | None:
-    """The filter if it leaves some out."""
+    """The filter if it excludes at least one person, else None."""
     return only if len(walk.evaluate_people(only)) < len(walk.evaluate_people(only.of)) else None
 
 
@@ -137,7 +138,7 @@ def _extreme_fact_draw(fact: str, *, first: bool) -> DrawFunction:
 
 
 def _find_extreme(walk: RandomWalk, people: People, fact: str, *, first: bool) -> Most | None:
-    """Who is the first or last, if that is to be found out: there are others with another day."""
+    """The first or last of the people; None unless at least two have different days."""
     days = {walk.fact_value(fact, person) for person in walk.evaluate_people(people).tolist()}
     return Most(people, fact, first) if sum(day >= 0 for day in days) > 1 else None
 

@@ -8,29 +8,29 @@ from typing import Any
 from fiction.generator.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
 from fiction.universe.universe import IdArray, Universe
 
-# Not from the system's calendar, which speaks the language of the machine.
+# The calendar module would use the locale of the machine.
 MONTHS = "January February March April May June July August September October November December".split()
 
 
 class NameFormatter:
-    """The names of one universe; `plain` writes days as the published articles do."""
+    """Formats values of a universe; `plain` writes days as ISO dates, as the published articles do."""
 
     def __init__(self, universe: Universe, *, plain: bool = False) -> None:
         self._universe = universe
         self._plain = plain
 
     def person_title(self, row: int) -> str:
-        """The title of the person's article: the name, or what tells namesakes apart."""
+        """Title of the person's article: the name, for namesakes with the job in parentheses."""
         return self._universe.titles[row]
 
     def question_text(self, kind: str, number: int) -> str:
-        """A value as a question writes it: 5 March 1931."""
+        """Format a value for a question: days as 5 March 1931."""
         if kind == "day" and not self._plain:
             return format_english_date(number)
         return self.answer_text(kind, number)
 
     def answer_text(self, kind: str, number: int) -> str:
-        """A value as an answer gives it: an ISO date, digits, yes or no, else the name."""
+        """Format a value for an answer: ISO dates, digits, yes or no, else the name."""
         places = self._universe.places
         match kind:
             case "person":
@@ -52,45 +52,45 @@ class NameFormatter:
 
 
 def format_english_date(day: int) -> str:
-    """A date as English writes it: 5 March 1931."""
+    """Format an ordinal as an English date: 5 March 1931."""
     when = date.fromordinal(day)
     return f"{when.day} {MONTHS[when.month - 1]} {when.year}"
 
 
 MAX_ANSWERS_SHOWN = 20
-"""Names of one step's answers, and facts of one step, that a gold solution writes out."""
+"""Maximum answers, and maximum facts, that a gold solution lists for one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThingCatalog:
-    """The names and ids of everything in one universe."""
+    """Names and ids of the things that gold solutions mention; a thing is a kind and a number."""
 
     universe: Universe
     items: ItemCatalog
     names: NameFormatter
 
     def sentence_text(self, kind: str, number: int) -> str:
-        """What a sentence calls it; female and male of the kind gender."""
+        """Name in a sentence; the kind "gender" gives female or male."""
         return _gender_name(number) if kind == "gender" else self.names.question_text(kind, number)
 
     def answer_text(self, kind: str, number: int) -> str:
-        """What an answer calls it: as in a sentence, but a day as an ISO date."""
+        """Name in an answer: as in a sentence, but days as ISO dates."""
         return _gender_name(number) if kind == "gender" else self.names.answer_text(kind, number)
 
     def entity_id(self, kind: str, number: int) -> str | None:
-        """Its id in the graph; None for what is no item there."""
+        """Id in the graph; None if the thing is no item."""
         if kind == "gender":
             return FEMALE if number else MALE
         entity: str | None = getattr(self.items, kind)(number) if kind in ITEM_KINDS else None
         return entity
 
     def encode_answers(self, kind: str, values: IdArray) -> Iterator[dict[str, str | None]]:
-        """Every value as {"text", "entity"}."""
+        """Yield each value as {"text", "entity"}."""
         for number in values.tolist():
             yield {"text": self.answer_text(kind, number), "entity": self.entity_id(kind, number)}
 
     def encode_bounded_answers(self, kind: str, values: IdArray) -> dict[str, Any]:
-        """The first values and how many there are: {"answers", "count"}, with "left_off" when not all are written."""
+        """Encode at most MAX_ANSWERS_SHOWN values: {"answers", "count"}, and "left_off" if some are left out."""
         encoded = {"answers": list(self.encode_answers(kind, values[:MAX_ANSWERS_SHOWN])), "count": len(values)}
         return encoded | {"left_off": len(values) - MAX_ANSWERS_SHOWN} if len(values) > MAX_ANSWERS_SHOWN else encoded
 

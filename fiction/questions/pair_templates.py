@@ -1,6 +1,6 @@
-"""Templates about two people: who comes first, what they share, and yes or no by a strategy that is not told.
+"""Templates about two people: comparisons, shared values, and yes-no questions with an implicit strategy.
 
-Yes and no are wanted in turn, so that of the questions of a template as many have the one answer as the other.
+Draws alternate between yes and no, so that the questions of a template are balanced.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,11 +11,11 @@ from fiction.questions.walk import RandomWalk
 
 COMPARISON, IMPLICIT = "comparison", "implicit"
 _SINGLE_RELATIONS = ("mother", "father", "husband", "wife")
-"""Relations that nobody has two people for."""
+"""Relations that lead to at most one person."""
 _MAX_DAYS_APART = 20 * 365
-"""Days between two births or deaths, at most: the harder question."""
+"""Maximum days between two births or deaths; close dates make the question harder."""
 _MAX_DRAWS = 8
-"""Pairs until two are taken to be not there."""
+"""Maximum draws for a suitable pair."""
 _SAME_VALUE_TEXTS = {
     ("job", False): "Do {} and {} have the same occupation?",
     ("hobby", False): "Do {} and {} have the same hobby?",
@@ -31,7 +31,7 @@ _STRATEGY_TEXTS = {
 
 
 def comparison_templates() -> Iterator[QuestionTemplate]:
-    """The templates of earlier and later, and of the same value."""
+    """Templates of earlier and later, and of equal values."""
     for fact, event in (("birth", "was born"), ("death", "died")):
         for first in (True, False):
             text = f"Who {event} {'earlier' if first else 'later'}, {{}} or {{}}?"
@@ -58,7 +58,7 @@ def comparison_templates() -> Iterator[QuestionTemplate]:
 
 
 def implicit_templates() -> Iterator[QuestionTemplate]:
-    """The templates whose strategy is not in the wording."""
+    """Templates whose wording does not state the strategy."""
     for strategy, text in _STRATEGY_TEXTS.items():
         for links in (0, 1):
             yield QuestionTemplate(
@@ -99,7 +99,7 @@ def _is_yes_wanted(walk: RandomWalk) -> bool:
 
 
 def _draw_same_pair(walk: RandomWalk, fact: str, links: int) -> Expression | None:
-    """Two people with one value, which hardly any two have who are drawn at random."""
+    """Draw two people with the same value; two random people rarely share one."""
     side = _draw_side(walk, links)
     if side is None:
         return None
@@ -124,7 +124,7 @@ def _judge_draw(strategy: str, links: int) -> DrawFunction:
 
 
 def _is_possible_guest(walk: RandomWalk, left: Named, right: Named) -> bool:
-    """Whether the left one was born before the wedding and is not of the couple."""
+    """Whether the left person was born before the wedding and is not one of the couple."""
     couple = right.person, walk.universe.spouse[right.person]
     return left.person not in couple and walk.fact_value("birth", left.person) < walk.fact_value(
         "wedding", right.person
@@ -136,13 +136,13 @@ def _are_contemporaries(walk: RandomWalk, left: Named, right: Named) -> bool:
 
 
 _STRATEGY_CONDITIONS = {"wedding": _is_possible_guest, "passport": _are_contemporaries}
-"""What makes the question one that somebody could ask."""
+"""Conditions under which the question makes sense."""
 
 
 def _draw_pair(
     walk: RandomWalk, links: tuple[int, int], fits: Callable[[int, int], bool]
 ) -> tuple[People, People] | None:
-    """Two different people who fit, each so many relations away from whom is named."""
+    """Draw two different people that satisfy `fits`, each `links` relations away from a named person."""
     for _ in range(_MAX_DRAWS):
         left, right = _draw_side(walk, links[0]), _draw_side(walk, links[1])
         if left and right and left[1] != right[1] and fits(left[1], right[1]):

@@ -1,7 +1,4 @@
-"""A question of a generated world with all its gold.
-
-Which sources a question needs: the smallest sets of them that can derive its answers, found by trying.
-"""
+"""Questions of a generated world with all gold parts, and the minimal sets of sources that they need."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,18 +26,17 @@ from fiction.questions.sparql import build_sparql
 from fiction.universe.universe import SOURCES, FactSources, Universe
 
 _MONOTONIC_OPERATIONS = (Named, Having, Related, Only, Both, Fact, Place)
-"""Operations that find more, and never something else, when more facts are known."""
+"""Operations whose result can only grow when more facts are known."""
 _SOURCE_SETS = [chosen for size in (1, 2) for chosen in combinations(SOURCES, size)]
-"""Of sources, smaller ones first; all sources together tell everything."""
+"""Sets of one or two sources, smaller sets first; all three sources together state everything."""
 
 
 class SourceNeeds:
-    """Tries expressions on what each set of sources tells of one universe.
+    """Finds the sets of sources that can derive an expression's answers, by evaluating it on each set.
 
-    What can only grow with more facts (relations, facts, filters, both) is derived by whoever finds all answers. For
-    anything else (counts, comparisons, the first or last, yes or no, no answer at all) every set of people and every
-    value on the way has to be the same as when everything is told. What is true of nobody is withheld from nobody: a
-    source that tells of no death lets a person live.
+    For monotonic expressions (relations, facts, filters, intersections) equal answers suffice. For all others (counts,
+    comparisons, superlatives, yes-no questions, questions without an answer) every intermediate set and value must be
+    the same as with all sources. The absence of a fact is not withheld: a person without a death counts as alive.
     """
 
     def __init__(self, universe: Universe, fact_sources: FactSources) -> None:
@@ -53,7 +49,7 @@ class SourceNeeds:
         }
 
     def find_sufficient_sets(self, expression: Expression) -> list[list[str]]:
-        """Every set of sources that derives the answers and of which no part does."""
+        """All minimal sets of sources that derive the answers."""
         answer = self._everything.evaluate(expression)
         sufficient: list[set[str]] = []
         for chosen, evaluation in self._evaluators.items():
@@ -86,22 +82,22 @@ def _is_monotonic(expression: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedQuestion:
-    """What is asked, every right answer, and how it is found, in each formalism."""
+    """A question, all correct answers, and its gold reasoning in each formalism."""
 
     id: str
-    """Its place among the questions of its world: q-000123."""
+    """Number of the question in its world: q-000123."""
     text: str
     kind: str
     template: str
-    """The text with blanks for what was drawn: Who is the <relation> of <name>?"""
+    """The text with placeholders: Who is the <relation> of <name>?"""
     answers: list[dict[str, str | None]]
-    """Each {"text", "entity"}; none for a question that has no answer."""
+    """Each {"text", "entity"}; empty for a question without an answer."""
     difficulty: int
     hops: int
     structure: str
     """chain or parallel."""
     needs: list[list[str]]
-    """The smallest sets of sources that can derive the answers."""
+    """Minimal sets of sources that derive the answers."""
     expression: Expression
     sparql: str
     tree: dict[str, Any]
@@ -109,7 +105,7 @@ class GeneratedQuestion:
     subquestions: list[dict[str, Any]]
 
     def to_row(self) -> dict[str, Any]:
-        """The JSON object of a line of questions.jsonl, which `showhow questions import` reads."""
+        """The JSON object for questions.jsonl, which `showhow questions import` reads."""
         return {
             "id": self.id,
             "text": self.text,
@@ -130,7 +126,7 @@ class GeneratedQuestion:
 
 
 class GoldBuilder:
-    """Finds the gold of questions about one universe."""
+    """Builds the gold parts of questions over one universe."""
 
     def __init__(self, universe: Universe, fact_sources: FactSources, names: NameFormatter) -> None:
         self._universe = universe
@@ -139,7 +135,7 @@ class GoldBuilder:
         self._needs = SourceNeeds(universe, fact_sources)
 
     def build(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
-        """The question of that number; `kind` and template."""
+        """Build a question; `kind` is (kind, template)."""
         root = self._reasoning.build_tree(expression, text)
         return GeneratedQuestion(
             id=f"q-{number:06d}",

@@ -1,4 +1,4 @@
-"""A world's questions.jsonl: what a list shows of every question, and the whole of one when it is asked for."""
+"""Reads a world's questions.jsonl: summaries of all questions, and single rows on demand."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ QUESTIONS_FILE = "questions.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class QuestionSummary:
-    """What a list shows of a question; `needs` as people write it: "graph or text + web"."""
+    """Summary of a question; `needs` is formatted as "graph or text + web"."""
 
     id: str
     text: str
@@ -24,23 +24,23 @@ class QuestionSummary:
     needs: str
     line: int
     start: int
-    """Where its line begins in the file, in bytes."""
+    """Byte offset of its line."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
-    """What a question must be like to be listed; what is "" or None may be anything."""
+    """Filter for questions; a field that is "" or None matches all."""
 
     text: str = ""
-    """Is in the question, whatever the case, or is its id."""
+    """Case-insensitive substring of the text, or the id."""
     kind: str = ""
     needs: str = ""
     min_difficulty: int | None = None
-    """The least difficulty; a question of unknown difficulty is as difficult as you like."""
+    """Minimum difficulty; questions of unknown difficulty always match."""
     max_difficulty: int | None = None
 
     def matches(self, head: QuestionSummary) -> bool:
-        """Whether the question is like that."""
+        """Whether the question matches."""
         text = self.text.strip().casefold()
         return (
             (not text or text in head.text.casefold() or text == head.id.casefold())
@@ -55,7 +55,7 @@ class QuestionFilter:
 
 
 def read_question_rows(folder: Path) -> list[dict[str, Any]]:
-    """All questions of a world's folder; WorldError when their file is missing or damaged."""
+    """All questions of a world's folder; WorldError if the file is missing or damaged."""
     file = folder / QUESTIONS_FILE
     try:
         return [row for _, row in iter_json_objects(file)]
@@ -65,7 +65,7 @@ def read_question_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 class QuestionFile:
-    """The questions of one file in their order; only their heads are held in memory."""
+    """The questions of one file, in order; only summaries are held in memory."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -80,15 +80,15 @@ class QuestionFile:
         self._by_id = {head.id: head for head in reversed(heads)}
 
     def select(self, question_filter: QuestionFilter) -> list[QuestionSummary]:
-        """The heads of the questions that are like that, in their order."""
+        """Summaries of the matching questions, in order."""
         return [head for head in self.heads if question_filter.matches(head)]
 
     def find(self, question: str) -> QuestionSummary | None:
-        """The head of the question of that id, if there is one."""
+        """Summary of the question with this id; None if there is none."""
         return self._by_id.get(question)
 
     def load_row(self, head: QuestionSummary) -> dict[str, Any]:
-        """All that the file says of a question."""
+        """The complete row of a question."""
         with open_bytes(self._file) as stream:
             stream.seek(head.start)
             return self._parse_row(stream.readline(), head.line)
@@ -117,7 +117,7 @@ def _build_summary(row: dict[str, Any], line: int, start: int) -> QuestionSummar
 
 
 def format_needs(needs: Any) -> str:
-    """Which sources answer a question: each set of sources that suffices, the sets joined by "or"."""
+    """Format the sufficient sets of sources: "graph or text + web"."""
     if not isinstance(needs, list):
         return str(needs or "")
     return " or ".join(

@@ -1,6 +1,6 @@
-"""The gold reasoning of an expression: questions, each answered by one operation or by the questions below it.
+"""Gold reasoning of an expression: a tree of questions, each answered by one operation or by its sub-questions.
 
-Every formalism (atoms, triples, sub-questions, traces) is written from these nodes, so that they never disagree.
+All formalisms (atomic tree, triples, sub-questions, traces) are written from these nodes, so they always agree.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ from fiction.universe.relations import (
 from fiction.universe.universe import NONE, IdArray
 
 SEARCH, RELATE, FILTER, DIRECT_REASONING, COMPOSITE = "Search", "Relate", "Filter", "DR", ""
-"""The operators of AtomR, direct reasoning about what is known, and a question that those below it answer."""
+"""The operators of AtomR, direct reasoning over earlier answers, and a question answered by its sub-questions."""
 _RELATIONS_BY_STEP = {
     (one.steps[0], one.women): one
     for one in (*(RELATIONS[name] for name in BASIC_RELATIONS), PARTNER)
@@ -52,7 +52,7 @@ _RELATIONS_BY_STEP = {
 
 @dataclass(eq=False, slots=True)
 class ReasoningNode:
-    """One question of the reasoning with its gold answer; in texts a node stands for a reference to its answer."""
+    """One question with its gold answer; a node within a text or among arguments is a reference to its answer."""
 
     operator: str
     question: tuple["str | ReasoningNode", ...]
@@ -60,28 +60,28 @@ class ReasoningNode:
     kind: str
     values: IdArray
     relation: str = ""
-    """Of RELATE the relation or fact, of FILTER the fact, of REASON what is done."""
+    """The relation or fact of RELATE, the fact of FILTER, the method of DIRECT_REASONING."""
     children: tuple["ReasoningNode", ...] = ()
     day: int = NONE
-    """Of a SEARCH for whoever has it."""
+    """The day of a SEARCH for people by a date."""
 
     @property
     def inputs(self) -> tuple["ReasoningNode", ...]:
-        """The nodes whose answers it takes."""
+        """Nodes whose answers are arguments."""
         return tuple(part for part in self.arguments if isinstance(part, ReasoningNode))
 
     @property
     def is_inverse(self) -> bool:
-        """Whether it goes from a value to the people who have it."""
+        """Whether it leads from a value to the people who have it."""
         return self.operator == RELATE and self.relation in FACT_VALUE_KINDS and self.inputs[0].kind != "person"
 
     @property
     def needs_retrieval(self) -> bool:
-        """Whether it needs a source; naming a thing of the question and reasoning about what is known do not."""
+        """Whether it needs a source; naming a thing of the question and direct reasoning do not."""
         return self.operator in (RELATE, FILTER) or (self.operator == SEARCH and self.relation != "")
 
     def leaves(self) -> Iterator["ReasoningNode"]:
-        """The operations below it, or itself, in the order in which they are done."""
+        """Operations in order of execution; the node itself if it has no children."""
         if not self.children:
             yield self
         for child in self.children:
@@ -89,7 +89,7 @@ class ReasoningNode:
 
 
 class ReasoningBuilder:
-    """Makes the nodes of expressions over one universe."""
+    """Builds reasoning trees of expressions over one universe."""
 
     def __init__(self, things: ThingCatalog) -> None:
         self.things = things
@@ -97,14 +97,14 @@ class ReasoningBuilder:
         self._evaluation = ExpressionEvaluator(things.universe)
 
     def build_tree(self, expression: Expression, question: str = "") -> ReasoningNode:
-        """The whole reasoning under the question's own text."""
+        """Build the tree of an expression; the root has the text of the question."""
         answer = self._evaluation.evaluate(expression)
         nodes = self._build_nodes(expression)
         values = np.array(answer.values, np.int32)
         return ReasoningNode(COMPOSITE, (question,), (), answer.kind, values, children=nodes)
 
     def supporting_facts(self, leaf: ReasoningNode) -> Iterator[FactTriple]:
-        """Every fact that the operation rests on; none for one that retrieves nothing."""
+        """Facts that support an operation; none if it retrieves nothing."""
         universe = self._universe
         if leaf.operator == FILTER or (leaf.operator == SEARCH and leaf.relation):
             return iter_fact_triples(universe, leaf.relation, leaf.values)
@@ -121,7 +121,7 @@ class ReasoningBuilder:
 
     @singledispatchmethod
     def _build_nodes(self, expression: Expression) -> tuple[ReasoningNode, ...]:
-        """What is asked for an expression, in order; the last node's answer is the expression's."""
+        """Nodes of an expression, in order; the answer of the last is that of the expression."""
         raise TypeError(f"{type(expression).__name__} is no expression")
 
     @_build_nodes.register
@@ -280,7 +280,7 @@ class ReasoningBuilder:
         return self._evaluation.results[expression][1]
 
     def _side_node(self, people: People) -> ReasoningNode:
-        """One node for a side of a comparison: what is more than one operation becomes a question of its own."""
+        """A single node for one side of a comparison; several operations become a composite question."""
         nodes = self._build_nodes(people)
         if len(nodes) == 1:
             return nodes[0]
@@ -304,7 +304,7 @@ class ReasoningBuilder:
     def _same_fact_nodes(
         self, sides: tuple[People, People], fact: str, *, country: bool
     ) -> tuple[list[ReasoningNode], list[ReasoningNode]]:
-        """The nodes for one fact of two people, and the two that answer it."""
+        """Nodes for one fact of two people, and the two nodes with its values."""
         nodes, ends = [], []
         for side in map(self._side_node, sides):
             nodes += [side, self._fact_node(fact, side)]
@@ -315,7 +315,7 @@ class ReasoningBuilder:
 
 
 def split_relation(relation: KinshipRelation) -> list[KinshipRelation]:
-    """The relations of one step that make it up; only the last one tells the gender."""
+    """One-step relations that make up the relation; only the last implies the gender."""
     *before, last = relation.steps
     return [*(_RELATIONS_BY_STEP[step, None] for step in before), _RELATIONS_BY_STEP[last, relation.women]]
 

@@ -1,4 +1,4 @@
-"""The questions of a world: of each template as many as are asked for, no two the same, each drawn by itself."""
+"""Samples the questions of a world: a number per template, without duplicates, each from its own random stream."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
 
 MAX_ATTEMPTS = 100
-"""Draws for one question until it is given up."""
+"""Maximum draws for one question."""
 MAX_FAILURES_IN_A_ROW = 2
-"""Questions of a template given up in a row until no more of it are drawn."""
+"""Failed questions of a template in a row before it is abandoned."""
 NO_START, NO_ANSWER, HAS_ANSWER = "found nobody to ask about", "had no answer", "had an answer"
 TOO_MANY, DUPLICATE = "led to too many people", "had been asked already"
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A template of which fewer questions were made than asked for; `why` counts the draws that failed, by reason."""
+    """A template with fewer questions than requested, and the number of failed draws by reason."""
 
     kind: str
     template: str
@@ -37,12 +37,13 @@ class Shortfall:
 
     def __str__(self) -> str:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.failures_by_reason.items())
-        return f"{self.made} of {self.requested} questions “{self.template}” ({self.kind}) were found; of the draws {reasons}."
+        name = f"“{self.template}” ({self.kind})"
+        return f"{self.made} of {self.requested} questions {name} were found; of the draws {reasons}."
 
 
 @dataclass
 class QuestionSampler(Iterator[GeneratedQuestion]):
-    """Gives the questions one by one; when it is at its end, `shortfalls` tells what could not be asked."""
+    """Iterates over the questions; once exhausted, `shortfalls` lists the templates with too few questions."""
 
     universe: Universe
     fact_sources: FactSources
@@ -63,7 +64,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
 
     @property
     def shortfalls(self) -> list[Shortfall]:
-        """The templates that gave fewer questions than were asked for."""
+        """Templates with fewer questions than requested."""
         requested = self.options.per_template
         return [
             Shortfall(
@@ -78,8 +79,8 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         ]
 
     def draw(self) -> Iterator[tuple[QuestionTemplate, Expression, str]]:
-        """What is asked and in which words, without its gold."""
-        # Round after round, so that whoever takes the first questions has some of every template.
+        """Yield (template, expression, text) of each question, without its gold parts."""
+        # Round by round, so that any prefix of the questions covers all templates.
         for round_ in range(self.options.per_template):
             for template in self._templates:
                 if self._failed[template] < MAX_FAILURES_IN_A_ROW:
@@ -111,13 +112,13 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         return None
 
     def _rejection_reason(self, expression: Expression, template: QuestionTemplate) -> str:
-        """Why this is not asked; "" when nothing speaks against it."""
+        """Reason to reject the expression; "" if it is acceptable."""
         if expression in self._used:
             return DUPLICATE
         answer = self._evaluation.evaluate(expression)
         if template.has_answer != bool(answer.values):
             return NO_ANSWER if template.has_answer else HAS_ANSWER
-        # Who shares a value may be many where nothing but a second condition on them is asked.
+        # The people with a start value may be many, since a further condition narrows them.
         starts = [result for part, result in self._evaluation.results.items() if isinstance(part, Having)]
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
         wide = any(len(values) > MAX_SET_SIZE for _, values in stages)
@@ -125,5 +126,5 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
 
 
 def sample_questions(universe: Universe, fact_sources: FactSources, options: GenerationOptions) -> QuestionSampler:
-    """The questions of a world, the same for the same universe and options."""
+    """Sample the questions of a world; the same universe and options give the same questions."""
     return QuestionSampler(universe, fact_sources, options)

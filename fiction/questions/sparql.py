@@ -1,10 +1,8 @@
-"""The gold query of an expression, in SPARQL over a graph of Wikidata's shape.
+"""Translation of an expression into its gold SPARQL query, over a graph shaped like Wikidata's.
 
-    sparql(expression, universe) -> str
-
-Its first column gives the answers, an ASK answers yes or no. Sets of people found on the way stand in sub-selects, so
-that many ways to the same people never multiply. Each has a limit that the questions of a world keep to anyway: from it
-a store knows that such a set is small, and begins with it instead of reading all facts of a kind.
+The first column of the result has the answers; an ASK query answers yes or no. Intermediate sets of people are in
+sub-selects, so that several paths to the same person do not multiply rows. Each sub-select has a LIMIT that the
+questions of a world never exceed: it tells the query planner that the set is small.
 """
 
 import re
@@ -35,32 +33,32 @@ from fiction.universe.relations import UP, get_relation
 from fiction.universe.universe import Universe
 
 MAX_SET_SIZE = 1000
-"""People who may be found by a relation on the way to an answer, and answers; also the rows that a query tool gives."""
+"""Maximum size of an intermediate set of people and of the answers; also the row limit of the query tool."""
 _MAX_INLINE_STEPS = 3
-"""Steps that are written without a sub-select; the ways over so few do not multiply much."""
+"""Maximum steps without a sub-select; so few steps do not multiply rows much."""
 
 
 def build_sparql(expression: Expression, universe: Universe) -> str:
-    """The query; it gives the answers of Evaluation where no set on the way is larger than WIDEST."""
+    """Build the query; it returns the evaluated answers if no intermediate set exceeds MAX_SET_SIZE."""
     head, lines = _QueryBuilder(universe).build(expression)
     return "\n".join([f"{head} {{", *_indent(lines), "}"])
 
 
 @dataclass(frozen=True, slots=True)
 class _PeoplePattern:
-    """People in a query: `term` is a variable that the lines bind, or one person's id."""
+    """Graph patterns for people: `term` is a variable bound by the lines, or the id of one person."""
 
     term: str
     lines: tuple[str, ...] = ()
     steps: int = 0
-    """How many were written since the last sub-select."""
+    """Steps since the last sub-select."""
 
     def extend(self, term: str, *lines: str, steps: int = 0) -> "_PeoplePattern":
-        """What more lines find."""
+        """Add lines that bind a new term."""
         return _PeoplePattern(term, (*self.lines, *lines), self.steps + steps)
 
     def as_subselect(self) -> "_PeoplePattern":
-        """The same people, in a sub-select if there are many ways to them."""
+        """Wrap the pattern in a sub-select if it has many steps."""
         if self.steps < _MAX_INLINE_STEPS:
             return self
         inner = (f"{{ SELECT DISTINCT {self.term} WHERE {{", *_indent(self.lines), f"}} LIMIT {MAX_SET_SIZE} }}")
@@ -78,7 +76,7 @@ class _QueryBuilder:
 
     @singledispatchmethod
     def build(self, expression: Expression) -> tuple[str, tuple[str, ...]]:
-        """What stands before the braces of the outermost query, and the lines in them."""
+        """The query form before the braces, and the lines within them."""
         people = self._build_people(expression)
         if not people.term.startswith("?"):
             return "SELECT ?person WHERE", (f"VALUES ?person {{ {people.term} }}",)
@@ -154,7 +152,7 @@ class _QueryBuilder:
 
     @singledispatchmethod
     def _build_people(self, expression: Expression) -> _PeoplePattern:
-        raise TypeError(f"{type(expression).__name__} is nobody")
+        raise TypeError(f"{type(expression).__name__} denotes no people")
 
     @_build_people.register
     def _(self, named: Named) -> _PeoplePattern:
@@ -184,7 +182,7 @@ class _QueryBuilder:
         left, right = self._build_people(both.left), self._build_people(both.right)
         if not (left.lines and right.lines):
             return left.extend(left.term, *right.lines, f"FILTER({left.term} = {right.term})")
-        # One variable for both: a filter would come after every pair of them.
+        # One variable for both sides: a filter would run over every pair.
         renamed = re.compile(rf"{re.escape(right.term)}\b")
         lines = (renamed.sub(left.term, line) for line in right.lines)
         return left.extend(left.term, *lines, steps=right.steps)

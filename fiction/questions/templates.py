@@ -1,14 +1,14 @@
-"""All kinds of questions of a world, and their templates.
+"""All question templates of a world, those of the paper's grammar, and those without an answer.
 
-The templates of the paper's grammar: who, what and how many, over chains of relations.
+The grammar of the paper asks who, what and how many over chains of relations:
 
     S  -> Who is R? | What is A? | How many <relations> does Rc have?
     R  -> the <relation> of Rc | the person whose <attribute> is <value>
     Rc -> R | <name>
     A  -> the <attribute> of R
 
-Those of a depth are all whose tree of rules is at most so deep: 3 * depth - 10, from depth 4 on.
-Templates of questions without an answer: well formed, and what they ask for is true of nobody in the universe.
+A grammar of depth d >= 4 has the 3 * d - 10 templates whose parse tree is at most d deep. Questions without an answer
+are well formed, but nothing in the universe satisfies them.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,10 +38,10 @@ _NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <val
 
 
 def grammar_templates(depth: int, *, count_each: bool = False) -> Iterator[QuestionTemplate]:
-    """The templates of that depth, short chains first; `each` is the paper's meaning of how many."""
+    """Templates of this depth, short chains first; `count_each` selects the paper's meaning of "how many"."""
     for links in range(depth // 2):
         for attribute, start in enumerate((_NAMED_START, _DESCRIBED_START)):
-            # A name alone makes neither a question for who it is nor, in the paper, one for an attribute of it.
+            # A bare name makes no "who" question and, in the paper, no question for an attribute.
             whole = links > 0 or start == _DESCRIBED_START
             if whole and 3 + 2 * links + attribute <= depth:
                 yield _build_template("who", "Who is {}?", links, start, _ask_who)
@@ -63,13 +63,13 @@ def _build_template(
     return QuestionTemplate(kind, text.format(relation_phrase(links, start)), draw)
 
 
-def _ask_who(walk: RandomWalk, end: tuple[People, int]) -> Expression:  # noqa: ARG001 - nothing more is drawn
+def _ask_who(walk: RandomWalk, end: tuple[People, int]) -> Expression:  # noqa: ARG001 - draws nothing
     return end[0]
 
 
 def _ask_what(walk: RandomWalk, end: tuple[People, int]) -> Expression | None:
     people, person = end
-    # What somebody's hobby is whose hobby is chess is no question.
+    # "What is the hobby of the person whose hobby is chess?" would contain its answer.
     start_fact = people.fact if isinstance(people, Having) else ""
     facts = [fact for fact in ATTRIBUTES if fact != start_fact and walk.fact_value(fact, person) >= 0]
     return Fact(walk.choose(facts), people) if facts else None
@@ -85,7 +85,7 @@ NO_ANSWER_KIND = "no answer"
 
 
 def unanswerable_templates() -> Iterator[QuestionTemplate]:
-    """The templates; of a relation that leads to nobody, an event that never was, a filter that leaves nobody."""
+    """Templates of a missing relative, an event that did not happen, and a filter without matches."""
     for links in (0, 1):
         yield _unanswerable_template(f"Who is the <relation> of {relation_phrase(links)}?", _no_relative_draw(links))
     yield _unanswerable_template(f"What is the <attribute> of the <relation> of {relation_phrase(1)}?", _draw_no_event)
@@ -149,11 +149,11 @@ QUESTION_KINDS = (
     "implicit",
     "no answer",
 )
-"""The first three are the paper's grammar."""
+"""The first three are those of the paper's grammar."""
 
 
 def build_templates(options: GenerationOptions) -> list[QuestionTemplate]:
-    """Every template, short chains of relations first and in the order of KINDS."""
+    """All templates, short chains first, then in the order of QUESTION_KINDS."""
     others = (
         composition_templates,
         conjunction_templates,

@@ -1,4 +1,4 @@
-"""A random walk through a universe, backwards from the innermost person of a question, so that an answer is reached."""
+"""Random walks through a universe; templates draw questions with them so that an answer exists."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -11,7 +11,7 @@ from fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP
 from fiction.universe.universe import NONE, IdArray, Universe
 
 ATTRIBUTES = ("birth", "job", "hobby")
-"""The facts that the paper's questions ask for and begin with."""
+"""Facts that the paper's questions ask for and start from."""
 _STREAM = 300
 _INVERSE_STEPS = {UP: DOWN, DOWN: UP, SIDE: SIDE, SPOUSE: SPOUSE, FRIEND: FRIEND}
 _RELATION_NAMES = tuple(RELATIONS)
@@ -20,53 +20,53 @@ ChoiceT = TypeVar("ChoiceT")
 
 
 class RandomWalk:
-    """One question's own stream of chance, and the steps that it takes with it."""
+    """The random stream of one question, and the choices made with it."""
 
     def __init__(self, universe: Universe, seed: int, template: int, number: int) -> None:
         self.universe = universe
         self.turn_number = template + number
-        """Goes up by one from question to question: where one answer or another is wanted, they take turns."""
+        """Increases by one from question to question; templates alternate between answers by it."""
         self._evaluation = ExpressionEvaluator(universe)
         sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM, template, number))
         self._stream = np.random.Generator(np.random.PCG64(sequence))
 
     def random_below(self, n: int) -> int:
-        """A number from 0 to n - 1."""
+        """Random integer in [0, n)."""
         return int(self._stream.integers(n))
 
     def choose(self, choices: Sequence[ChoiceT]) -> ChoiceT:
-        """One of them."""
+        """Random element."""
         return choices[self.random_below(len(choices))]
 
     def shuffle(self, choices: Sequence[ChoiceT]) -> list[ChoiceT]:
-        """All of them, each order as likely as any other."""
+        """All elements in a uniformly random order."""
         order = np.argsort(self._stream.random(len(choices)), kind="stable")
         return [choices[place] for place in order.tolist()]
 
     def evaluate_people(self, expression: People) -> IdArray:
-        """Who they are."""
+        """Rows of the people that the expression denotes."""
         return np.array(self._evaluation.evaluate(expression).values, np.int32)
 
     def evaluate_truth(self, expression: Expression) -> bool | None:
-        """The answer to a question for yes or no; None when there is none."""
+        """Answer of a yes-no question; None if there is none."""
         truth = self._evaluation.evaluate(expression).values
         return bool(truth[0]) if truth else None
 
     def random_person(self) -> int:
-        """Anybody."""
+        """Row of a random person."""
         return self.random_below(len(self.universe))
 
     def fact_value(self, fact: str, person: int) -> int:
-        """The person's value, or what stands for none."""
+        """The person's value of the fact; negative if there is none."""
         return int(getattr(self.universe, fact)[person])
 
     def start_at_person(self) -> tuple[Named, int]:
-        """A start at a person who is named."""
+        """Start at a random named person; returns the expression and the person's row."""
         person = self.random_person()
         return Named(person), person
 
     def start_at_value(self, facts: Sequence[str] = ATTRIBUTES) -> tuple[Having, int] | None:
-        """A start at everybody who shares a fact with somebody, and that somebody; None when they have none."""
+        """Start at all people with the same value as a random person; None if that person has none of the facts."""
         person = self.random_person()
         for fact in self.shuffle(facts):
             value = self.fact_value(fact, person)
@@ -75,9 +75,9 @@ class RandomWalk:
         return None
 
     def random_step(self, person: int, back: KinshipRelation | None = None) -> tuple[str, int] | None:
-        """A relation that the person has somebody for, each as likely as any other, and one of those; None without any.
+        """Draw a relation that the person has, uniformly, and one relative of it; None if the person has none.
 
-        A relation that only undoes `back`, the step before, is taken when there is no other.
+        The inverse of `back`, the previous step, is drawn only if there is no other relation.
         """
         return next(
             (relative for name in self._shuffle_relations(back) if (relative := self.random_relative(name, person))),
@@ -85,22 +85,22 @@ class RandomWalk:
         )
 
     def random_relative(self, name: str, person: int) -> tuple[str, int] | None:
-        """Somebody who is that relation of the person, each as likely as any other."""
+        """Draw a relative of this relation, uniformly; None if there is none."""
         relatives = find_related(self.universe, RELATIONS[name], np.array([person], np.int32))
         return (name, int(relatives[self.random_below(len(relatives))])) if len(relatives) else None
 
     def _shuffle_relations(self, back: KinshipRelation | None) -> list[str]:
-        """All relations in some order, those that only undo the step before at the end."""
+        """All relations in random order, with inverses of the previous step last."""
         names = self.shuffle(_RELATION_NAMES)
         return names if back is None else sorted(names, key=lambda name: _is_inverse(RELATIONS[name], back))
 
     def find_missing_relation(self, person: int) -> str | None:
-        """A relation that the person has nobody for."""
+        """Draw a relation for which the person has no relative; None if there is none."""
         names = self.shuffle(_RELATION_NAMES)
         return next((name for name in names if self.random_relative(name, person) is None), None)
 
     def draw_group(self, links: int) -> Related | None:
-        """At least two who are the same relation of somebody, that many links away from whom is named."""
+        """Draw a relation with two or more relatives, `links` relations from a named person; None if the walk fails."""
         end = self.extend_chain(self.start_at_person(), links)
         if end is None:
             return None
@@ -111,7 +111,7 @@ class RandomWalk:
         return None
 
     def extend_chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
-        """That many relations on from the start, and one of those reached; None where the walk ends too early."""
+        """Extend the start by `length` relations; returns the expression and one of its people, None on failure."""
         people, person = start
         back = None
         for _ in range(length):
@@ -124,5 +124,5 @@ class RandomWalk:
 
 
 def _is_inverse(step: KinshipRelation, before: KinshipRelation) -> bool:
-    """Whether the step goes back along the very way that the one before came: the father of the child."""
+    """Whether the step is the inverse of the one before, such as the father of the child."""
     return step.steps == tuple(_INVERSE_STEPS[part] for part in reversed(before.steps))

@@ -1,9 +1,7 @@
-"""The English of an expression: one question for each, and one meaning for each question.
+"""English text of questions, and of the steps and facts of the gold reasoning.
 
-"The mother of the friend of X" is each mother of any friend of X. "How many friends does the child of X have?" asks how
-many different people are a friend of any child of X, each counted once.
-
-How the gold reasoning words its single questions and facts.
+Each expression has one text and each text one meaning: "the mother of the friend of X" is each mother of any friend of
+X, and "How many friends does the child of X have?" counts the distinct people who are a friend of any child of X.
 """
 
 from datetime import date
@@ -67,19 +65,19 @@ _FACT_SENTENCES = {
 
 
 def condition_phrase(fact: str, test: str, value: str) -> str:
-    """What a person who fits does: "works as baker", "was born before 5 March 1931"."""
+    """Phrase of a condition: "works as baker", "was born before 5 March 1931"."""
     if fact in _EVENT_PHRASES:
         return f"{_EVENT_PHRASES[fact]} {'on' if test == 'is' else test} {value}"
     return _VALUE_PHRASES[fact].format(value)
 
 
-def superlative_phrase(fact: str, first: bool) -> str:  # noqa: FBT001 - as the expressions have it
-    """What the one does who has the earliest or the latest day."""
+def superlative_phrase(fact: str, first: bool) -> str:  # noqa: FBT001 - a field of the expression
+    """Phrase of a superlative: "was born first"."""
     return f"{_EVENT_PHRASES[fact]} {'first' if first else 'last'}"
 
 
 def fact_sentence(triple: FactTriple, things: ThingCatalog) -> str:
-    """A fact as a sentence of its own."""
+    """A fact as a sentence."""
     subject, value = things.sentence_text(*triple.subject), things.sentence_text(*triple.object)
     if triple.relation in _FACT_SENTENCES:
         return _FACT_SENTENCES[triple.relation].format(subject, value)
@@ -87,13 +85,13 @@ def fact_sentence(triple: FactTriple, things: ThingCatalog) -> str:
 
 
 def overlap_question(*days: Any) -> tuple[Any, ...]:
-    """The question whether two lives overlap, from two births and deaths; nobody of whom no death is known has died."""
+    """Question whether two lives overlap, from (birth, death) of both; a person without a death is alive."""
     born, died, other_born, other_died = days
     return ("Do the lives from ", born, " to ", died, " and from ", other_born, " to ", other_died, " overlap?")
 
 
 def wedding_question(*days: Any) -> tuple[Any, ...]:
-    """The question whether a wedding lies in a life."""
+    """Question whether a wedding lies within a life, from (birth, death, wedding)."""
     born, died, wedding = days
     return ("Is ", wedding, " after ", born, " and not after ", died, "?")
 
@@ -107,7 +105,7 @@ FACT_LABELS = {
     "birthplace": "place of birth",
     "residence": "residence",
 }
-"""What questions call a fact."""
+"""Nouns for facts in questions."""
 _SUPERLATIVES = {("birth", True): "earliest-born", ("birth", False): "latest-born"}
 _EVENT_VERBS = {"death": "die", "wedding": "marry"}
 _PLACE_PHRASES = {"birthplace": "were born in", "residence": "have their residence in"}
@@ -119,9 +117,9 @@ _STRATEGY_TEXTS = {
 
 
 @singledispatch
-def word_question(expression: Expression, names: NameFormatter) -> str:  # noqa: ARG001 - those that are registered need it
-    """The question that asks for the expression's value."""
-    raise TypeError(f"nobody asks for {type(expression).__name__}")
+def word_question(expression: Expression, names: NameFormatter) -> str:  # noqa: ARG001 - used by the registered functions
+    """The question for the value of an expression."""
+    raise TypeError(f"{type(expression).__name__} is no expression")
 
 
 @word_question.register(Named)
@@ -209,9 +207,9 @@ def _(judge: Judge, names: NameFormatter) -> str:
 
 
 @singledispatch
-def noun_phrase(people: People, names: NameFormatter) -> str:  # noqa: ARG001 - those that are registered need it
-    """Who they are, as a part of a sentence: the mother of the person whose hobby is chess."""
-    raise TypeError(f"{type(people).__name__} is nobody")
+def noun_phrase(people: People, names: NameFormatter) -> str:  # noqa: ARG001 - used by the registered functions
+    """Noun phrase for people: the mother of the person whose hobby is chess."""
+    raise TypeError(f"{type(people).__name__} denotes no people")
 
 
 @noun_phrase.register
@@ -255,7 +253,7 @@ def _value_clause(having: Having, names: NameFormatter) -> str:
 
 
 def _indefinite_phrase(people: People, names: NameFormatter) -> str:
-    """One of them: an aunt of X."""
+    """Indefinite noun phrase: an aunt of X."""
     if isinstance(people, Related):
         one = get_relation(people.relation).singular
         return f"{'an' if one[0] in 'aeiou' else 'a'} {one} of {noun_phrase(people.of, names)}"
@@ -265,7 +263,7 @@ def _indefinite_phrase(people: People, names: NameFormatter) -> str:
 
 
 def _plural_phrase(people: People, names: NameFormatter) -> str:
-    """All of them, without an article: friends of X."""
+    """Plural noun phrase without article: friends of X."""
     if isinstance(people, Related):
         return f"{get_relation(people.relation).plural} of {noun_phrase(people.of, names)}"
     if isinstance(people, Having):
@@ -276,7 +274,7 @@ def _plural_phrase(people: People, names: NameFormatter) -> str:
 
 
 def _condition_clause(only: Only, names: NameFormatter) -> str:
-    """What is asked of them: have the occupation nurse, were born before 1950."""
+    """Clause of a filter: have the occupation nurse, were born before 1950."""
     kind = FACT_VALUE_KINDS[only.fact]
     if only.test == "is" and kind != "day":
         have = _PLACE_PHRASES.get(only.fact, f"have the {FACT_LABELS[only.fact]}")
@@ -288,7 +286,7 @@ def _condition_clause(only: Only, names: NameFormatter) -> str:
 
 
 def _format_bound(only: Only, names: NameFormatter) -> str:
-    # Before the first day of a year, or after its last, is before or after the year.
+    # Before 1 January, or after 31 December, means before or after the year.
     day = date.fromordinal(only.value)
     if (day.month, day.day) == ((1, 1) if only.test == "before" else (12, 31)):
         return str(day.year)

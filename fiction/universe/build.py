@@ -1,6 +1,6 @@
-"""Making a universe: the same for the same options on any machine.
+"""Generation of a universe: the same options give the same universe on every machine.
 
-Places: invented towns in regions in countries, more of them the more people there are.
+Also generates its places: invented towns in regions in countries, more of them for more people.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _MIN_TOWNS, _PEOPLE_PER_TOWN, _TOWNS_PER_REGION = 6, 8, 8
 
 
 def generate_places(people: int, generator: np.random.Generator) -> Places:
-    """Towns for so many people; every region has a town, every country a region, and no two names are the same."""
+    """Generate places for this many people; every region has a town, every country a region, and names are unique."""
     towns = max(_MIN_TOWNS, min(people // _PEOPLE_PER_TOWN, 2 * isqrt(people)))
     regions = max(3, towns // _TOWNS_PER_REGION)
     countries = 1 + isqrt(regions)
@@ -58,7 +58,7 @@ def _generate_names(
 
 
 def _assign_wholes(parts: int, wholes: int, generator: np.random.Generator) -> IdArray:
-    """Of which whole each part is: the first parts of one each, the others of any."""
+    """Assign each part to a whole: the first parts one to each whole, the others at random."""
     assigned = np.arange(parts, dtype=np.int32)
     assigned[wholes:] = random_below(generator, wholes, parts - wholes)
     return assigned
@@ -68,7 +68,7 @@ TODAY = date(2026, 1, 1).toordinal()
 
 
 def make_universe(options: GenerationOptions) -> Universe:
-    """The universe of these options; WorldError when there can be none."""
+    """Generate the universe of these options; WorldError if they cannot be met."""
     options.check()
     seed = options.seed
     people = grow_families(options, create_generator(seed, RandomStream.FAMILIES))
@@ -106,12 +106,12 @@ def make_universe(options: GenerationOptions) -> Universe:
 
 @cache
 def list_known_values(kind: str) -> tuple[str, ...]:
-    """The plain English values there are: of jobs, of hobbies."""
+    """All values of "jobs" or "hobbies"."""
     return tuple((Path(__file__).parent / f"{kind}.txt").read_text(encoding="utf-8").split("\n")[:-1])
 
 
 def _draw_jobs(first: IdArray, generator: np.random.Generator) -> IdArray:
-    """A job for each; two namesakes never have the same."""
+    """Draw a job for each person; two namesakes never have the same one."""
     count = len(list_known_values("jobs"))
     jobs = random_below(generator, count, len(first))
     other = 1 + random_below(generator, count - 1, len(first))
@@ -120,7 +120,7 @@ def _draw_jobs(first: IdArray, generator: np.random.Generator) -> IdArray:
 
 
 def _build_titles(called: Sequence[str], first: IdArray, job: IdArray) -> Sequence[str]:
-    """The names, those of namesakes with the job in parentheses."""
+    """Titles: the names, with the job in parentheses for namesakes."""
     second = np.flatnonzero(first >= 0)
     titles, jobs = list(called), list_known_values("jobs")
     for row in np.concatenate((second, first[second])).tolist():

@@ -1,6 +1,6 @@
-"""What must hold of every universe, checked anew from its arrays: nothing here knows how universes are made.
+"""Constraints of a universe, checked from its arrays alone, independently of the generator.
 
-What a universe of given options must keep to: its size, its trees, its names, its friendships.
+Consistency: references, ages, weddings, deaths, friendships, titles. With options: size, trees, names, friendships.
 """
 
 from collections import Counter, defaultdict
@@ -14,11 +14,11 @@ from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import NONE, IdArray, Universe
 
 _TOLERANCE = 6
-"""Standard deviations that the number of friendships may be away from its mean."""
+"""Standard deviations by which the number of friendships may differ from its mean."""
 
 
 def find_limit_violations(universe: Universe, options: GenerationOptions) -> Iterator[str]:
-    """A sentence for everything that goes beyond the options."""
+    """Yield a sentence for each violation of the options."""
     yield from _check_people(universe, options)
     yield from _check_trees(universe, options)
     yield from _check_friendship_cap(universe, options)
@@ -26,7 +26,7 @@ def find_limit_violations(universe: Universe, options: GenerationOptions) -> Ite
 
 
 def find_family_trees(universe: Universe) -> tuple[IdArray, IdArray]:
-    """Of each person the lowest row of the family tree, and the generation counted from that person's, downwards."""
+    """For each person the lowest row of the family tree, and the generation relative to that row, counted downwards."""
     edges = _family_edges(universe)
     rows = np.arange(len(universe), dtype=np.int32)
     tree = rows.copy()
@@ -45,7 +45,7 @@ _Edges = list[tuple[IdArray, IdArray, int]]
 
 
 def _family_edges(universe: Universe) -> _Edges:
-    """Pairs of people, and how many generations the second is below the first."""
+    """Pairs of people with the number of generations by which the second is below the first."""
     edges = []
     for values, deeper in ((universe.father, -1), (universe.mother, -1), (universe.spouse, 0)):
         rows = np.flatnonzero(values >= 0).astype(np.int32)
@@ -90,7 +90,7 @@ def _check_friendship_cap(universe: Universe, options: GenerationOptions) -> Ite
     people = len(universe)
     share = min(1.0, options.friends / people)
     mean = people * (people - 1) / 2 * share
-    # A count of few has a longer tail: some more are allowed for.
+    # Small counts have a longer tail, so one more deviation is added.
     if abs(len(universe.friends.pairs) - mean) > _TOLERANCE * (1 + float(np.sqrt(mean * (1 - share)))):
         yield f"There are {len(universe.friends.pairs):,} friendships, and about {round(mean):,} were asked for."
 
@@ -118,9 +118,9 @@ def _check_names(universe: Universe, options: GenerationOptions) -> Iterator[str
 
 
 YOUNGEST_PARENT, OLDEST_PARENT, YOUNGEST_WEDDING = 16, 60, 16
-"""In years, to the day."""
+"""Ages in years, exact to the day."""
 MIN_DAYS_BETWEEN_SIBLINGS = 270
-"""Days between the births of siblings who are not twins, and the most a father may be dead before a birth."""
+"""Minimum days between births of siblings who are not twins, and maximum days between a father's death and a birth."""
 
 _Rows = npt.NDArray[np.int64]
 _YEAR, _MONTH = 512, 32
@@ -128,11 +128,11 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def find_violations(universe: Universe, options: GenerationOptions | None = None) -> Iterator[str]:
-    """A sentence for each constraint that somebody breaks; with options also for what goes beyond them."""
+    """Yield a sentence for each violated constraint; with `options`, for each violation of the options as well."""
     wrong = list(_check_references(universe))
     yield from wrong
     if wrong:
-        # Nothing else can be looked up.
+        # The other checks would follow the broken references.
         return
     for check in _CHECKS:
         yield from check(universe)
@@ -141,7 +141,7 @@ def find_violations(universe: Universe, options: GenerationOptions | None = None
 
 
 def _check_references(universe: Universe) -> Iterator[str]:
-    """Numbers that stand for nobody and nothing."""
+    """References to rows and places that do not exist."""
     people, places = len(universe), universe.places
     sizes = {
         "father": people,
@@ -183,7 +183,7 @@ def _check_parents(universe: Universe) -> Iterator[str]:
 def _check_partners(universe: Universe) -> Iterator[str]:
     spouse, who = universe.spouse, universe.titles
     for row in np.flatnonzero(spouse == np.arange(len(universe))).tolist():
-        yield f"{who[row]} is married to nobody else."
+        yield f"{who[row]} is their own partner."
     for row in _rows_where(spouse >= 0, lambda rows: spouse[spouse[rows]] != rows):
         yield f"{who[row]} has the partner {who[spouse[row]]}, who has another or none."
 
@@ -215,7 +215,10 @@ def _check_siblings(universe: Universe) -> Iterator[str]:
         for one, other, apart in zip(elder[wrong].tolist(), younger[wrong].tolist(), days[wrong].tolist(), strict=True):
             if (one, other) not in reported:
                 reported.add((one, other))
-                yield f"{who[one]} and {who[other]} were born {apart} days apart; siblings are twins or {MIN_DAYS_BETWEEN_SIBLINGS}."
+                yield (
+                    f"{who[one]} and {who[other]} were born {apart} days apart; "
+                    f"siblings are twins or {MIN_DAYS_BETWEEN_SIBLINGS}."
+                )
 
 
 def _check_weddings(universe: Universe) -> Iterator[str]:
@@ -285,14 +288,14 @@ _CHECKS: tuple[Callable[[Universe], Iterator[str]], ...] = (
 
 
 def _rows_where(candidates: npt.NDArray[np.bool_], wrong: Callable[[_Rows], npt.NDArray[np.bool_]]) -> list[int]:
-    """The rows of which something is known and wrong."""
+    """The candidate rows for which `wrong` is true."""
     rows = np.flatnonzero(candidates)
     violating: list[int] = rows[wrong(rows)].tolist()
     return violating
 
 
 def _to_calendar_numbers(days: IdArray) -> _Rows:
-    """Days as numbers whose difference, divided by _YEAR and rounded down, is the completed years between them."""
+    """Encode days so that a difference, floor-divided by _YEAR, is the number of completed years."""
     day = (days.astype(np.int64) - _EPOCH).astype("datetime64[D]")
     month = day.astype("datetime64[M]")
     months = month.astype(np.int64)

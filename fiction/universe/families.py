@@ -1,4 +1,4 @@
-"""Family trees: who is whose parent and partner, grown person by person as in the paper, all trees at once."""
+"""Family trees, grown person by person as in the PhantomWiki paper, all trees in parallel."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from fiction.universe.random_streams import random_below
 from fiction.universe.universe import NONE, IdArray
 
 _PARTNER_ONLY_SHARE = 0.06
-"""How often somebody gets a partner without a child."""
+"""Probability that a step adds a partner without a child."""
 
 _Slots = npt.NDArray[np.int16]
 _Trees = npt.NDArray[np.int64]
@@ -20,27 +20,27 @@ _Masks = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class FamilyTrees:
-    """Who is whose relative; the people of a tree lie together, in the order in which the tree grew."""
+    """Parents, partners and levels of all people; the rows of a tree are contiguous, in order of growth."""
 
     size: int
-    """People of a tree, but for the last one, which has the rest."""
+    """People per tree; the last tree has the remainder."""
     female: npt.NDArray[np.bool_]
     father: IdArray
     mother: IdArray
     spouse: IdArray
     level: IdArray
-    """Partners are of one level, their children of the next."""
+    """Generation; partners share a level, and their children have the next."""
     origin: IdArray
-    """From whom the tree grew by this person: an earlier row, NONE for the first of a tree."""
+    """The earlier row to which this person was added; NONE for the first person of a tree."""
 
     @property
     def tree_numbers(self) -> IdArray:
-        """The number of each person's tree."""
+        """Tree number of each person."""
         return np.arange(len(self.female), dtype=np.int32) // np.int32(self.size)
 
 
 def grow_families(options: GenerationOptions, generator: np.random.Generator) -> FamilyTrees:
-    """Trees of exactly `options.people` people together."""
+    """Grow trees with `options.people` people in total."""
     size = options.family_size
     trees = -(-options.people // size)
     sizes = np.full(trees, size, np.int64)
@@ -64,13 +64,13 @@ def grow_families(options: GenerationOptions, generator: np.random.Generator) ->
 
 
 class _TreeGrower:
-    """All trees side by side: a row a tree, a slot a person; each step adds to every tree that lacks people."""
+    """Grows all trees in parallel: one row per tree, one slot per person; each step adds to every unfinished tree."""
 
     def __init__(self, sizes: _Trees, options: GenerationOptions, generator: np.random.Generator) -> None:
         shape = (len(sizes), options.family_size)
         self._generator, self._target_sizes = generator, sizes
         self._generations, self._branching = options.generations, options.branching
-        # The gender of partners and parents is changed to what it must be when they come.
+        # The gender of partners and parents is overwritten when they are added.
         self.female = generator.random(shape) < 0.5
         self.father, self.mother, self.spouse, self.origin = (np.full(shape, NONE, np.int16) for _ in range(4))
         self.level, self._children = (np.zeros(shape, np.int16) for _ in range(2))
@@ -101,7 +101,7 @@ class _TreeGrower:
         self._add_parents(trees[up], member[up])
 
     def _choose_growth(self, trees: _Trees, member: _Trees, coin: _Coins) -> tuple[_Masks, _Masks, _Masks]:
-        """Who gets a partner without a child, who gets parents, and who a child; nobody two of them."""
+        """Masks of members that get a partner only, parents, or a child; the masks are disjoint."""
         room = self._target_sizes[trees] - self._size[trees]
         single = self.spouse[trees, member] < 0
         weds = single & ((room == 1) | (coin < _PARTNER_ONLY_SHARE))
@@ -111,7 +111,7 @@ class _TreeGrower:
         return weds, up, down & ~up
 
     def _pick_member(self, trees: _Trees) -> _Trees:
-        """Of each tree one of those who may have parents or a child, else a single one; NONE of a full tree."""
+        """Pick a member of each tree that may get parents or a child, else a single one; NONE if the tree is full."""
         slots = np.arange(self.level.shape[1])
         weds, up, down = self._choose_growth(trees[:, None], slots, np.ones(1))
         there: _Masks = np.less(slots, self._size[trees][:, None])
@@ -155,7 +155,7 @@ class _TreeGrower:
             self._children[trees, parent] = 1
 
     def _take_slot(self, trees: _Trees, origin: _Trees, deeper: int) -> _Trees:
-        """Take the next free slot of each tree for somebody so many levels below the origin."""
+        """Take the next free slot of each tree for a person `deeper` levels below the origin."""
         slot = self._size[trees]
         self._size[trees] += 1
         self.origin[trees, slot] = origin
@@ -166,7 +166,7 @@ class _TreeGrower:
         return slot
 
     def _restart_trees(self, trees: _Trees) -> None:
-        # Full are few trees: those that lack one person when every couple has all its children.
+        # Rare: a tree that lacks one person when every couple has its maximum of children.
         for slots in (self.father, self.mother, self.spouse, self.origin):
             slots[trees] = NONE
         for numbers in (self.level, self._children, self._lowest, self._highest):

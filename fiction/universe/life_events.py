@@ -1,7 +1,7 @@
-"""When people were born, married and died: days that keep every constraint by how they are drawn.
+"""Random life events: homes, friendships, and days of birth, wedding and death.
 
-Where people were born and live: families keep to their parts of the country, large towns have most people.
-Friendships: every pair of people is one with the same chance, whoever they are.
+Days satisfy all constraints by construction. Families stay in their part of the country, and large towns have most
+people. Friendships form the random graph G(n, p).
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ from fiction.universe.random_streams import random_below
 from fiction.universe.universe import NONE, CompressedLists, Friendships, IdArray, Places
 
 _STAY_SHARE = 0.75
-"""How often people who marry or are single, and couples when their children are grown, stay where they were."""
+"""Probability that a person stays in the place of birth, and that a couple stays when the children are grown."""
 _AT_SEAT_SHARE, _NEAR_SHARE = 0.45, 0.8
-"""Chances (added up) that a home is in the town of the family's seat, and that it is in the same region."""
+"""Cumulative probabilities that a home is in the town of the family's seat, and in the same region."""
 
 
 def assign_homes(people: FamilyTrees, places: Places, generator: np.random.Generator) -> tuple[IdArray, IdArray]:
-    """The towns of birth and of residence: children are born at their parents' home, couples live together."""
+    """Draw towns of birth and residence: children are born at their parents' home, couples live together."""
     seats = _draw_towns(len(np.unique(people.tree_numbers)), places, generator)[people.tree_numbers]
-    # A couple has the home of its lower row; whoever is single has one too.
+    # A couple has the home of its lower row.
     rows = np.arange(len(seats))
     household = np.where(people.spouse >= 0, np.minimum(rows, people.spouse), rows)
     home = _draw_family_towns(seats, places, generator)[household]
@@ -36,12 +36,12 @@ def assign_homes(people: FamilyTrees, places: Places, generator: np.random.Gener
 
 
 def _draw_towns(count: int, places: Places, generator: np.random.Generator) -> IdArray:
-    """Any towns: of low numbers many, since those are the large ones."""
+    """Draw towns; low numbers are the large towns and more likely."""
     return (generator.random(count) * random_below(generator, len(places.towns), count)).astype(np.int32)
 
 
 def _draw_family_towns(seats: IdArray, places: Places, generator: np.random.Generator) -> IdArray:
-    """For each seat a town, which is the seat, near it or anywhere."""
+    """For each seat draw the seat itself, a town of its region, or any town."""
     of_region = CompressedLists.from_pairs(
         len(places.regions), places.region, np.arange(len(places.towns), dtype=np.int32)
     )
@@ -53,13 +53,13 @@ def _draw_family_towns(seats: IdArray, places: Places, generator: np.random.Gene
 
 
 _SMALL_POPULATION = 2000
-"""Up to so many people every pair is drawn for; beyond, blocks of pairs are."""
+"""Up to this many people, every pair is drawn; above, blocks of pairs are sampled."""
 _MEAN = 8
-"""Friendships of a block, about."""
+"""Approximate mean number of friendships per block."""
 
 
 def draw_friendships(people: int, mean: float, generator: np.random.Generator) -> Friendships:
-    """The random graph G(people, mean / people)."""
+    """Draw the random graph G(people, mean / people)."""
     share = min(1.0, mean / people)
     pairs = people * (people - 1) // 2
     every = people <= _SMALL_POPULATION
@@ -71,7 +71,7 @@ def draw_friendships(people: int, mean: float, generator: np.random.Generator) -
 
 
 def _decode_pairs(pair: npt.NDArray[np.int64], people: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The two people of a pair's number: an odd number of people stands in a circle, an even one has one apart."""
+    """Decode pair numbers by the circle method (an even number of people has one outside the circle)."""
     circle = people - 1 + people % 2
     if circle < 2:
         return pair * 0, pair * 0 + 1
@@ -82,20 +82,20 @@ def _decode_pairs(pair: npt.NDArray[np.int64], people: int) -> tuple[npt.NDArray
 
 
 def _draw_pair_numbers(pairs: int, share: float, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """The numbers of the pairs that are friends, each pair with that chance."""
+    """Draw the numbers of the pairs that are friends, each with probability `share`."""
     if share == 0:
         return np.zeros(0, np.int64)
     doublings = int(min(_MEAN / share, pairs)).bit_length()
     blocks = (pairs >> doublings) + 1
     sizes = np.searchsorted(_cumulative_probabilities(share, doublings), generator.random(blocks), side="right")
     numbers = _redraw_duplicates(np.repeat(np.arange(blocks), sizes), 1 << doublings, generator)
-    # The last block goes beyond the pairs there are.
+    # The last block extends beyond the last pair.
     return numbers[numbers < pairs]
 
 
 def _cumulative_probabilities(share: float, doublings: int) -> npt.NDArray[np.float64]:
-    """The chance of at most 0, 1, 2 ... friendships in a block of 2 ** doublings pairs, as far as it is below one."""
-    # Only products, sums and quotients: powers and logarithms are not the same to the last bit on every machine.
+    """Cumulative probabilities of 0, 1, 2 ... friendships in a block of 2 ** doublings pairs."""
+    # Only products, sums and quotients: powers and logarithms differ in the last bit between machines.
     none = 1.0 - share
     for _ in range(doublings):
         none *= none
@@ -109,7 +109,7 @@ def _cumulative_probabilities(share: float, doublings: int) -> npt.NDArray[np.fl
 def _redraw_duplicates(
     blocks: npt.NDArray[np.int64], size: int, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """For each entry another number of its block; a number drawn before is drawn again."""
+    """Draw a distinct number within its block for each entry; duplicates are drawn again."""
     numbers = blocks * size + random_below(generator, size, len(blocks))
     while True:
         order = np.argsort(numbers, kind="stable")
@@ -119,36 +119,36 @@ def _redraw_duplicates(
         numbers[again] = blocks[again] * size + random_below(generator, size, len(again))
 
 
-# Days are margins that hold whatever leap years fall between: an age of n years is at most n * 366 days and surely
-# passed after them, and surely not passed before n * 365.
+# Margins hold for any leap years in between: an age of n years is certainly reached after n * 366 days, and certainly
+# not reached before n * 365.
 _YEAR, _LONG_YEAR = 365, 366
 _YOUNGEST_PARENT = 17 * _LONG_YEAR
 _OLDEST_MOTHER = 48 * _YEAR
 _OLDEST_FATHER = 59 * _YEAR
 _YOUNGEST_WEDDING = 16 * _LONG_YEAR
 _MAX_WEDDING_DELAY = 6 * _YEAR
-"""After the first birth; the child is older than that today."""
+"""Maximum delay after the first birth; the child is older than that today."""
 _LATE_FIRST_BIRTH = 38 * _YEAR
 _ADULT_AGE = 18 * _LONG_YEAR
-"""Everybody lives so long, and the youngest are of this age: each has a job and a home."""
+"""Minimum age of each person, so that each has a job and a home."""
 _MIN_SIBLING_GAP, _MAX_SIBLING_GAP = 270, 2600
-"""Between the births of siblings who are not twins."""
+"""Days between the births of siblings who are not twins."""
 _TWIN_SHARE = 0.03
 _YOUNGEST_LATEST = 45 * _YEAR
-"""The age of the youngest of a family is up to this, were they all still alive."""
+"""Maximum age today of the youngest of a family, if still alive."""
 _OLD_AGE, _LONGEST_LIFE = 55 * _YEAR, 104 * _YEAR
-"""Most die between these ages."""
+"""Ages between which most people die."""
 _POSTHUMOUS_SHARE = 0.01
 
 Days = npt.NDArray[np.int64]
 
 
 def draw_births(people: FamilyTrees, generator: np.random.Generator, today: int) -> Days:
-    """The birthdays: in each couple's household drawn apart, and the households fitted together along the tree."""
+    """Draw birthdays: for each couple's household on its own, then aligned along the family tree."""
     as_child, span = _draw_sibling_offsets(people, generator)
     as_parent = _draw_parent_offsets(people, span, generator)
     origin = people.origin
-    # A parent of the origin lives with it in the origin's first household, all others in its second.
+    # Parents of the origin belong to its household as a child, all others to its household as a parent.
     is_parent = (people.father[origin] == _all_rows(people)) | (people.mother[origin] == _all_rows(people))
     is_child = (people.father == origin) | (people.mother == origin)
     after = np.where(is_child, as_child, as_parent) - np.where(is_parent, as_child[origin], as_parent[origin])
@@ -160,7 +160,7 @@ def _all_rows(people: FamilyTrees) -> IdArray:
 
 
 def _draw_sibling_offsets(people: FamilyTrees, generator: np.random.Generator) -> tuple[Days, Days]:
-    """Days from the birth of the eldest sibling to one's own, and to the youngest's for each father and mother."""
+    """Days from the eldest sibling's birth to each child's, and to the youngest's for each father and mother."""
     children = np.flatnonzero(people.father >= 0)
     order = children[np.lexsort((generator.random(len(children)), people.father[children]))]
     father = people.father[order]
@@ -185,7 +185,7 @@ def _draw_sibling_offsets(people: FamilyTrees, generator: np.random.Generator) -
 
 
 def _draw_parent_offsets(people: FamilyTrees, span: Days, generator: np.random.Generator) -> Days:
-    """Days from the birth of one's eldest child (or from a likely day for it) back to one's own: negative."""
+    """Days from the birth of the eldest child (real or hypothetical) to the parent's own birth; negative."""
     wife = np.flatnonzero(people.female & (people.spouse >= 0))
     husband = people.spouse[wife]
     oldest = np.minimum(_LATE_FIRST_BIRTH, _OLDEST_MOTHER - span[wife])
@@ -198,12 +198,12 @@ def _draw_parent_offsets(people: FamilyTrees, span: Days, generator: np.random.G
 
 
 def _draw_centred(generator: np.random.Generator, limits: Days) -> Days:
-    """Numbers from 0 to below the limits, those in the middle the likeliest."""
+    """Draw integers in [0, limit) from a triangular distribution."""
     return (random_below(generator, limits) + random_below(generator, limits)) // 2
 
 
 def _fit_birthdays(people: FamilyTrees, after: Days, generator: np.random.Generator, today: int) -> Days:
-    """The birthdays, from the days between each person and whom the tree grew from, the youngest grown up today."""
+    """Birthdays from each person's offset to its origin in the tree; the youngest of a tree is adult today."""
     size, count = people.size, len(people.female)
     trees = -(-count // size)
     origin, days = np.zeros(trees * size, np.int64), np.zeros(trees * size, np.int64)
@@ -218,7 +218,7 @@ def _fit_birthdays(people: FamilyTrees, after: Days, generator: np.random.Genera
 
 
 def draw_weddings(people: FamilyTrees, birth: Days, generator: np.random.Generator, today: int) -> Days:
-    """The wedding days of those with a partner, mostly before the first child."""
+    """Draw the wedding days of couples, mostly before the first child."""
     wife = np.flatnonzero(people.female & (people.spouse >= 0))
     husband = people.spouse[wife]
     eldest = _first_births(people, birth)[wife]
@@ -250,7 +250,7 @@ def _last_births(people: FamilyTrees, birth: Days) -> Days:
 
 
 def draw_deaths(people: FamilyTrees, days: tuple[Days, Days], generator: np.random.Generator, today: int) -> Days:
-    """The days of death, from birthdays and wedding days, NONE for those who live today."""
+    """Draw days of death from (births, weddings); NONE for people who are alive today."""
     birth, wedding = days
     count = len(birth)
     last = _last_births(people, birth)

@@ -1,6 +1,6 @@
-"""Names by gender and family, from the lists of Faker: everybody bears the father's surname.
+"""Full names from Faker's lists: surnames follow the father's line, given names the gender.
 
-Namesakes: pairs of people of different families who are to share their full name.
+Namesakes are pairs of people of different families with the same full name.
 """
 
 import re
@@ -21,16 +21,16 @@ _Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Namesakes:
-    """Who shares a surname, and who a full name."""
+    """People who share a surname, and pairs who share a full name."""
 
     line: IdArray
-    """Of each person a row that is the same for all who inherit one surname."""
+    """For each person a row that is the same for all who inherit one surname."""
     first: IdArray
-    """Of the second of two namesakes the row of the first; NONE for everybody else."""
+    """For the second of two namesakes the row of the first; NONE for all others."""
 
 
 def find_paternal_lines(people: FamilyTrees) -> IdArray:
-    """Of each person the first known man of the line of fathers: oneself where no father is known."""
+    """For each person the first ancestor in the line of fathers; the person's own row without a father."""
     rows = np.arange(len(people.father), dtype=np.int32)
     heads = np.where(people.father < 0, rows, people.father)
     while True:
@@ -41,7 +41,7 @@ def find_paternal_lines(people: FamilyTrees) -> IdArray:
 
 
 def draw_namesakes(people: FamilyTrees, share: float, generator: np.random.Generator) -> Namesakes:
-    """Pairs that are that share of all people, rounded down to whole pairs; WorldError when families are too few."""
+    """Draw namesakes as a share of all people, rounded down to pairs; WorldError if there are too few families."""
     line = find_paternal_lines(people)
     first = np.full(len(line), NONE, np.int32)
     pairs = round(share * len(line)) // 2
@@ -60,12 +60,12 @@ def draw_namesakes(people: FamilyTrees, share: float, generator: np.random.Gener
 
 
 def _merge_lines(people: FamilyTrees, line: IdArray, generator: np.random.Generator) -> IdArray:
-    """The lines, two of different families but with as many women and men made one wherever possible."""
+    """Merge pairs of lines of different families with equal numbers of women and men, where possible."""
     heads = np.flatnonzero(line == np.arange(len(line)))
     women, men = (np.bincount(line[of], minlength=len(line))[heads] for of in (people.female, ~people.female))
     tree = people.tree_numbers[heads]
     place = np.argsort(generator.random(int(tree[-1]) + 1), kind="stable")[tree]
-    # The first lines of a kind of all families, then the second ones: neighbours are of different families.
+    # First lines of all families, then second lines: neighbours belong to different families.
     rank = _rank_within_groups(np.lexsort((women, men, tree)), (tree, men, women))
     order = np.lexsort((place, rank, men, women))
     one, other = order[: len(order) // 2 * 2].reshape(-1, 2).T
@@ -76,7 +76,7 @@ def _merge_lines(people: FamilyTrees, line: IdArray, generator: np.random.Genera
 
 
 def _draw_candidate_pairs(people: FamilyTrees, line: IdArray) -> tuple[_Rows, _Rows]:
-    """Pairs of people of one line and gender but of two families, nobody in two of them."""
+    """Disjoint pairs of people of the same line and gender but different families."""
     keys = (line, people.female, people.tree_numbers)
     rank = _rank_within_groups(np.lexsort((people.tree_numbers, people.female, line)), keys)
     order = np.lexsort((people.tree_numbers, rank, people.female, line))
@@ -86,7 +86,7 @@ def _draw_candidate_pairs(people: FamilyTrees, line: IdArray) -> tuple[_Rows, _R
 
 
 def _rank_within_groups(order: _Rows, keys: tuple[npt.NDArray[np.generic], ...]) -> _Rows:
-    """The number of each row among those of equal keys, from an order in which those lie together."""
+    """Rank of each row among rows with equal keys; `order` places equal keys next to each other."""
     begins = np.ones(len(order), np.bool_)
     begins[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     places = np.arange(len(order))
@@ -104,7 +104,7 @@ _LATIN_NAME_PATTERN = re.compile("[A-Z][a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class NamePools:
-    """The names to draw from, sorted; no given name is both a woman's and a man's."""
+    """Names to draw from, sorted; the given names of women and men are disjoint."""
 
     women: tuple[str, ...]
     men: tuple[str, ...]
@@ -113,7 +113,7 @@ class NamePools:
 
 @cache
 def load_name_pools() -> NamePools:
-    """Names in plain Latin letters; they change with the version of Faker, and every world with them."""
+    """Load names in plain Latin letters; another version of Faker gives other names, and other worlds."""
     women, men, surnames = (
         {
             name
@@ -127,13 +127,13 @@ def load_name_pools() -> NamePools:
 
 
 def _load_locale_names(locale: str, kind: str) -> tuple[str, ...]:
-    # Only what is made needs Faker, which takes a while to import.
+    # Faker takes a while to import, and only generation needs it.
     provider = import_module(f"faker.providers.person.{locale}").Provider
     return tuple(getattr(provider, kind))
 
 
 def draw_full_names(people: FamilyTrees, namesakes: Namesakes, seed: int, pools: NamePools | None = None) -> list[str]:
-    """The full names, all different but for namesakes; WorldError when a surname has more people than given names."""
+    """Draw full names, unique except for namesakes; WorldError if a surname has more people than given names."""
     pools = pools or load_name_pools()
     surname = random_below(create_generator(seed, RandomStream.SURNAMES), len(pools.surnames), len(people.female))[
         namesakes.line
@@ -149,12 +149,12 @@ def draw_full_names(people: FamilyTrees, namesakes: Namesakes, seed: int, pools:
 def _draw_given_names(
     female: npt.NDArray[np.bool_], surname: npt.NDArray[np.int64], first: IdArray, pools: NamePools, seed: int
 ) -> npt.NDArray[np.int64]:
-    """The numbers of the given names: people of a surname and gender take them in an order of its own."""
+    """Indices of given names; people of one surname and gender take distinct names in a random order."""
     generator = create_generator(seed, RandomStream.GIVEN_NAMES)
     sizes = np.where(np.arange(2) == 1, len(pools.women), len(pools.men))
     steps, starts = [], []
     for size in sizes.tolist():
-        # Steps that have no divisor in common with the size come to every name before they come to one again.
+        # A step coprime to the size visits every name before it repeats one.
         coprime = np.flatnonzero(np.gcd(np.arange(size), size) == 1)
         steps.append(coprime[random_below(generator, len(coprime), len(pools.surnames))])
         starts.append(random_below(generator, size, len(pools.surnames)))

@@ -1,4 +1,4 @@
-"""What is asked of a generated world."""
+"""Options of a generated world."""
 
 from dataclasses import dataclass
 
@@ -7,38 +7,38 @@ from worlds.folder import WorldError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOptions:
-    """How large a world is, how its families are, how its facts are spread and how many questions are asked."""
+    """Size, families, split of facts and questions of a world; `check` validates them."""
 
     people: int
     seed: int
     family_size: int = 25
-    """People of one family tree; the last tree has the rest."""
+    """People per family tree; the last tree has the remainder."""
     generations: int = 5
-    """At most so many levels in a tree."""
+    """Maximum generations per tree."""
     branching: int = 5
-    """At most so many children of a couple."""
+    """Maximum children per couple."""
     friends: float = 3.0
-    """Of a person, on average."""
+    """Average number of friends per person."""
     collisions: float = 0.0
-    """The share of people who have their full name in common with somebody of another family."""
+    """Share of people who share their full name with a person of another family."""
     depth: int = 20
-    """Of the question grammar."""
+    """Depth of the question grammar."""
     per_template: int = 10
-    """Questions of each template."""
+    """Questions per template."""
     plain: bool = False
-    """One phrasing a fact, as in the paper, instead of several."""
+    """Use one phrasing per kind of fact, as in the paper, instead of several."""
     split: str = "everywhere"
-    """How the facts are spread over text, graph and web."""
+    """Split of facts over text, graph and web (see fiction.generator.split)."""
     split_by: str = "both"
-    """Whether shares of a split are drawn by entity, by relation or by both."""
+    """Unit of the split: "entity", "relation" or "both"."""
     each: bool = False
-    """A question for a number means the set of the numbers of each person, as in the paper."""
+    """Answer "how many" with the set of counts of each person, as in the paper."""
 
     def check(self) -> None:
-        """Raise WorldError, in one sentence, for what cannot be made."""
+        """Raise WorldError if an option is out of range."""
         for name, lowest, highest in _OPTION_RANGES:
             value = getattr(self, name)
-            # Written so that not-a-number is refused as well.
+            # This form rejects NaN as well.
             if not lowest <= value <= highest:
                 raise WorldError(f"{name} must be from {lowest:,} to {highest:,}, not {value}.")
 
@@ -47,9 +47,9 @@ _OPTION_RANGES = (
     ("people", 1, 5_000_000),
     ("seed", 0, 2**63 - 1),
     ("family_size", 1, 500),
-    # With one level, or one child a couple, most sizes of a tree cannot be reached.
+    # With one level, or one child per couple, most tree sizes are impossible.
     ("generations", 2, 20),
-    # More children would not fit between a mother's first and last fertile year.
+    # More children do not fit into the years in which a mother may have children.
     ("branching", 2, 20),
     ("friends", 0, 100),
     ("collisions", 0, 0.5),

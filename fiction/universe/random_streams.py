@@ -1,4 +1,4 @@
-"""Streams of random numbers: one a purpose, so that a change of one leaves the others as they were."""
+"""Random streams: one per purpose, so that a change to one leaves the others unchanged."""
 
 from enum import IntEnum
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class RandomStream(IntEnum):
-    """What random numbers are drawn for; a number once given is never changed, or old seeds make other worlds."""
+    """Purposes of random streams; numbers never change, or old seeds would generate different worlds."""
 
     FAMILIES = 1
     BIRTHS = 2
@@ -24,15 +24,15 @@ class RandomStream(IntEnum):
 
 
 def create_generator(seed: int, stream: RandomStream) -> np.random.Generator:
-    """The generator of that stream, the same on every machine."""
+    """Create the random generator of a stream, the same on every machine."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(stream,))))
 
 
 def random_below(
     generator: np.random.Generator, limits: npt.ArrayLike, count: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Numbers from 0 to below the limit: one a limit, or `count` of one limit."""
-    # Products and cuts are the same on every machine, and faster than integers() with a limit for each.
+    """Draw integers in [0, limit): one per limit, or `count` for a single limit."""
+    # Multiplication and truncation give the same result on every machine, faster than integers() with many limits.
     limits = np.asarray(limits)
     draws = generator.random(limits.shape if count is None else count)
     numbers: npt.NDArray[np.int64] = (draws * limits).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The 45 relations between people of PhantomWiki and partnership, as steps from person to person."""
+"""The 45 relations of PhantomWiki, and partnership, as sequences of steps from person to person."""
 
 from dataclasses import dataclass
 
@@ -8,31 +8,31 @@ import numpy.typing as npt
 from fiction.universe.universe import NONE, IdArray, Universe
 
 Rows = npt.NDArray[np.int64]
-"""Rows of people, of pairs the one or the other side."""
+"""Rows of people."""
 UP, DOWN, SIDE, SPOUSE, FRIEND = "parent", "child", "sibling", "spouse", "friend"
-"""The steps: to the parents, the children, the other children of the parents, the partner, the friends."""
+"""Steps to the parents, the children, the other children of the parents, the partner and the friends."""
 WOMEN, MEN = True, False
 
 
 @dataclass(frozen=True, slots=True)
 class KinshipRelation:
-    """What `relation of X` means: the steps from X, and the gender of whom they reach if it matters."""
+    """Definition of `relation of X`: the steps from X, and the gender of the result if the relation has one."""
 
     name: str
-    """As the published queries write it."""
+    """Name in the published queries."""
     steps: tuple[str, ...]
     difficulty: int
-    """The articles to read for it, as the paper counts them."""
+    """Number of articles to read, as the paper counts them."""
     women: bool | None = None
 
     @property
     def singular(self) -> str:
-        """As a question writes one: great-aunt, sister-in-law, female second cousin."""
+        """Singular noun: great-aunt, sister-in-law, female second cousin."""
         return _format_words(self.name)
 
     @property
     def plural(self) -> str:
-        """As a question writes several: great-aunts, sisters-in-law, wives."""
+        """Plural noun: great-aunts, sisters-in-law, wives."""
         return _pluralize(self.singular)
 
 
@@ -83,24 +83,24 @@ _ALL_RELATIONS = (
     *_gender_variants(5, (UP, UP, SIDE, DOWN, DOWN), "", "female_second_cousin", "male_second_cousin"),
 )
 RELATIONS = {relation.name: relation for relation in _ALL_RELATIONS}
-"""The 45 of the paper by name."""
+"""The 45 relations of the paper, by name."""
 PARTNER = KinshipRelation("spouse", (SPOUSE,), 1)
-"""Not one of the 45; the paper has wife and husband only."""
+"""Not one of the 45: the paper has only wife and husband."""
 BASIC_RELATIONS = tuple(name for name, relation in RELATIONS.items() if relation.difficulty == 1)
 
 
 def get_relation(name: str) -> KinshipRelation:
-    """The relation of that name; KeyError when there is none."""
+    """Relation by name; KeyError if there is none."""
     return PARTNER if name == PARTNER.name else RELATIONS[name]
 
 
 def find_related(universe: Universe, relation: KinshipRelation, people: IdArray) -> IdArray:
-    """Everybody who is that relation of any of the people, each once, ascending."""
+    """Rows of all people who have this relation to any of the people, each once, ascending."""
     return trace_frontiers(universe, relation, people)[-1]
 
 
 def trace_frontiers(universe: Universe, relation: KinshipRelation, people: IdArray) -> list[IdArray]:
-    """Whom each step of the relation reaches, and last who of them have its gender; each once, ascending."""
+    """People after each step of the relation, and after its gender filter if it has one; each once, ascending."""
     frontiers = [people]
     for step in relation.steps:
         frontiers.append(_STEP_FUNCTIONS[step](universe, frontiers[-1]) if len(frontiers[-1]) else frontiers[-1])
@@ -111,7 +111,7 @@ def trace_frontiers(universe: Universe, relation: KinshipRelation, people: IdArr
 
 
 def find_sibling_pairs(universe: Universe, people: IdArray) -> tuple[Rows, Rows]:
-    """Whose sibling and who, each pair once, ascending: the other children of every parent who is told."""
+    """Pairs (person, sibling), each once, ascending; siblings share a parent that is not withheld."""
     pairs = []
     for parents in (universe.father[people], universe.mother[people]):
         has_parent = parents > NONE
@@ -126,7 +126,7 @@ def find_sibling_pairs(universe: Universe, people: IdArray) -> tuple[Rows, Rows]
 
 
 def sort_unique(values: IdArray) -> IdArray:
-    """Each value once, ascending."""
+    """Distinct values, ascending."""
     if len(values) < 2:
         return values
     ordered = np.sort(values)
@@ -150,7 +150,7 @@ def _find_siblings(universe: Universe, people: IdArray) -> IdArray:
     if len(people) == 1:
         both = np.concatenate([lists.get_one(int(parent[0])) for parent in parents])
         return sort_unique(both[both != people[0]])
-    # One by one for a few would be slower: all are found at once, as pairs of (whose, who).
+    # Vectorised over all people as pairs (whose, who); a loop would be slower.
     children, whose = [], []
     for parent in parents:
         has_parent = parent > NONE

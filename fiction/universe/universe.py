@@ -1,7 +1,4 @@
-"""A universe: everything that is true in a world, as integer arrays with one row a person.
-
-How the facts of a built world are spread over its sources.
-"""
+"""A universe: all true facts of a world as integer arrays with one row per person, and the sources of each fact."""
 
 import struct
 import zlib
@@ -20,9 +17,9 @@ from worlds.folder import WorldError
 
 
 def count_by_sources(universe: Path, fact_sources: Path) -> dict[str, dict[str, int]]:
-    """For every kind of fact how many each set of sources tells, as "text + graph"; only the columns needed are read.
+    """Count the facts of each kind by set of sources, such as "text + graph"; reads only the columns that it needs.
 
-    A marriage counts once for each of the two, a friendship once.
+    A marriage counts once per partner, a friendship once.
     """
     try:
         with np.load(universe) as facts, np.load(fact_sources) as masks:
@@ -42,12 +39,12 @@ def _format_sources(mask: int) -> str:
 
 
 IdArray = npt.NDArray[np.int32]
-"""Row numbers of people, or numbers of places, jobs, hobbies; or days (`date.toordinal`)."""
+"""Rows of people, numbers of places, jobs or hobbies, or days (`date.toordinal`)."""
 
 NONE = -1
-"""There is none: no father in the universe, no partner, no death yet."""
+"""The fact does not exist: no father in the universe, no partner, no death yet."""
 WITHHELD = -2
-"""There is one, but this source does not tell it."""
+"""The fact exists, but this source does not state it."""
 
 TEXT, GRAPH, WEB = 1, 2, 4
 """The sources as bits of a mask."""
@@ -67,16 +64,16 @@ _READ_ERRORS = (
     zlib.error,
     struct.error,
 )
-"""What reading a file that was cut off or altered may raise."""
+"""Errors that reading a truncated or altered file may raise."""
 
 FACTS = ("father", "mother", "spouse", "birth", "death", "wedding", "birthplace", "residence", "job", "hobby")
-"""The facts that a source may tell of a person or not; gender and name are told everywhere. A wedding is one fact of
-two people: both rows have the same mask, as have both rows of a spouse."""
+"""Facts that are assigned to sources; gender and name are in every source. A wedding and a spouse are one fact of two
+people: both rows have the same mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Towns in regions in countries; `region[town]` and `country[region]` are numbers of the other lists."""
+    """Towns in regions in countries; `region[town]` and `country[region]` are indices of the other lists."""
 
     towns: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
@@ -87,7 +84,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Friendships:
-    """Who is whose friend, as rows of pairs (a < b), each pair once, sorted."""
+    """Friendships as pairs of rows (a < b), each once, sorted."""
 
     pairs: IdArray
     """Shape (m, 2)."""
@@ -95,15 +92,15 @@ class Friendships:
 
 @dataclass(frozen=True)
 class Universe:
-    """People and all that is true of them; row i of every array is person i.
+    """People and their facts; row i of every array is person i, and dates are ordinals.
 
-    Dates are ordinals; a universe that a source tells only in part has WITHHELD in its arrays and lacks the friendships
-    that the source does not tell.
+    A universe that is restricted to some sources has WITHHELD in its arrays, and lacks the friendships that these
+    sources do not state.
     """
 
     names: Sequence[str]
     titles: Sequence[str]
-    """Of the articles: the name, or the name with what tells namesakes apart in parentheses; no two are the same."""
+    """Unique titles of articles: the name, for namesakes with the job in parentheses."""
     female: npt.NDArray[np.bool_]
     father: IdArray
     mother: IdArray
@@ -120,26 +117,26 @@ class Universe:
     jobs: tuple[str, ...]
     hobbies: tuple[str, ...]
     today: int = 0
-    """The day on which the world stands still; nobody was born, died or married after it."""
+    """Current day of the world (ordinal); no event is later."""
 
     def __len__(self) -> int:
         return len(self.female)
 
     @cached_property
     def children(self) -> "CompressedLists":
-        """The children of each person by birth of row, from the fathers and mothers that are told."""
+        """Children of each person, from the fathers and mothers that are not withheld."""
         return CompressedLists.from_columns(len(self), self.father, self.mother)
 
     @cached_property
     def friends_of(self) -> "CompressedLists":
-        """The friends of each person."""
+        """Friends of each person."""
         pairs = self.friends.pairs
         return CompressedLists.from_pairs(
             len(self), np.concatenate((pairs[:, 0], pairs[:, 1])), np.concatenate((pairs[:, 1], pairs[:, 0]))
         )
 
     def find_people_with(self, fact: str, value: int) -> IdArray:
-        """The rows whose job, hobby, birthplace, residence or day is that value, ascending."""
+        """Rows of the people whose fact has this value, ascending."""
         return self._index_by_value(fact).get_one(value)
 
     def _index_by_value(self, fact: str) -> "CompressedLists":
@@ -153,7 +150,7 @@ class Universe:
         return lists
 
     def restrict_to_sources(self, fact_sources: "FactSources", sources: int) -> "Universe":
-        """The universe as these sources (bits) together tell it."""
+        """The universe as these sources (a mask of bits) state it together."""
         if sources == ALL_SOURCES:
             return self
         changed: dict[str, Any] = {}
@@ -165,7 +162,7 @@ class Universe:
         return replace(self, **changed, friends=Friendships(self.friends.pairs[visible]))
 
     def save(self, file: Path) -> None:
-        """Write the universe to one file; the same universe gives the same bytes of every array."""
+        """Write the universe to one .npz file; the same universe gives the same bytes of every array."""
         arrays: dict[str, Any] = {"friends": self.friends.pairs, "today": np.int32(self.today)}
         for attribute in fields(self):
             value = getattr(self, attribute.name)
@@ -180,7 +177,7 @@ class Universe:
 
     @classmethod
     def load(cls, file: Path) -> "Universe":
-        """The universe of a file; WorldError when there is none or it is damaged."""
+        """Load a universe; WorldError if the file is missing or damaged."""
         try:
             with file.open("rb") as stream, np.load(stream) as arrays:
                 universe = cls._from_arrays({name: arrays[name] for name in arrays.files})
@@ -200,20 +197,20 @@ class Universe:
 
 @dataclass(frozen=True, slots=True)
 class FactSources:
-    """Which sources tell which fact: for every fact and person, and for every friendship, a mask of source bits."""
+    """Sources of each fact: a mask of source bits for every fact of every person, and for every friendship."""
 
     masks: dict[str, npt.NDArray[np.uint8]]
     """Keys: FACTS."""
     friends: npt.NDArray[np.uint8]
-    """One a pair, in the order of Universe.friends."""
+    """One mask per pair, in the order of Universe.friends."""
 
     def save(self, file: Path) -> None:
-        """Write the masks to one file."""
+        """Write the masks to one .npz file."""
         np.savez(file, allow_pickle=False, friends=self.friends, **self.masks)
 
     @classmethod
     def load(cls, file: Path) -> "FactSources":
-        """The masks of a file; WorldError when there is none or it is damaged."""
+        """Load the masks; WorldError if the file is missing or damaged."""
         try:
             with file.open("rb") as stream, np.load(stream) as arrays:
                 masks = {name: arrays[name] for name in FACTS}
@@ -224,14 +221,14 @@ class FactSources:
 
 @dataclass(frozen=True, slots=True)
 class CompressedLists:
-    """A list of numbers for each number below n, in two arrays (compressed sparse rows)."""
+    """A list of integers for each key below n, in two arrays (compressed sparse rows)."""
 
     starts: npt.NDArray[np.int64]
     values: IdArray
 
     @classmethod
     def from_pairs(cls, n: int, keys: IdArray, values: IdArray) -> "CompressedLists":
-        """For every key below n its values, ascending."""
+        """Group values by key; the values of a key ascend."""
         order = _stable_argsort(values)
         order = order[_stable_argsort(keys[order])]
         starts = np.zeros(n + 1, np.int64)
@@ -240,19 +237,19 @@ class CompressedLists:
 
     @classmethod
     def from_columns(cls, n: int, *columns: IdArray) -> "CompressedLists":
-        """For every value below n the rows that have it in one of the columns, each row once a column."""
+        """Group rows by the value that they have in a column, each row once per column."""
         rows = [np.flatnonzero(column >= 0).astype(np.int32) for column in columns]
         keys = np.concatenate([column[column_rows] for column, column_rows in zip(columns, rows, strict=True)])
         return cls.from_pairs(n, keys, np.concatenate(rows))
 
     def get_one(self, key: int) -> IdArray:
-        """The values of one key; none for a key that is out of range."""
+        """Values of one key; empty if the key is out of range."""
         if not 0 <= key < len(self.starts) - 1:
             return self.values[:0]
         return self.values[self.starts[key] : self.starts[key + 1]]
 
     def get_many(self, keys: IdArray) -> IdArray:
-        """The values of all the keys, one list after the other."""
+        """Values of all keys, concatenated."""
         if len(keys) == 1:
             return self.get_one(int(keys[0]))
         starts = self.starts[keys]
@@ -263,12 +260,12 @@ class CompressedLists:
         return values
 
     def list_sizes(self) -> npt.NDArray[np.int64]:
-        """How long each list is."""
+        """Length of each list."""
         return np.diff(self.starts)
 
 
 def _check_ranges(universe: Universe) -> None:
-    """ValueError for arrays that do not belong together or lead to what there is not."""
+    """Raise ValueError if array lengths differ or a value is out of range."""
     people, places = len(universe), universe.places
     towns, regions, countries = len(places.towns), len(places.regions), len(places.countries)
     last = {"birthplace": towns, "residence": towns, "job": len(universe.jobs), "hobby": len(universe.hobbies)}
@@ -288,7 +285,7 @@ def _check_array(name: str, values: IdArray, size: int, lowest: int, end: int) -
 
 
 def _pack_texts(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
-    # No name has a line break in it; one run of bytes is a tenth of numpy's own array of texts.
+    # Names contain no line breaks; joined bytes take a tenth of the space of a numpy array of strings.
     return np.frombuffer("\n".join(texts).encode(), np.uint8)
 
 
@@ -298,10 +295,10 @@ def _unpack_texts(packed: npt.NDArray[np.uint8]) -> tuple[str, ...]:
 
 
 def _stable_argsort(numbers: IdArray) -> npt.NDArray[np.int64]:
-    """The order, stable, that makes numbers from 0 ascend."""
+    """Stable argsort of non-negative 32-bit integers."""
     if (numbers[1:] >= numbers[:-1]).all():
         return np.arange(len(numbers))
-    # numpy sorts 16 bits by counting, ten times faster than it compares 32; numbers have two halves of them.
+    # numpy sorts 16-bit integers by radix sort, ten times faster than 32-bit ones; so sort by each half.
     order = np.argsort(numbers.astype(np.uint16), kind="stable")
     if numbers.max(initial=0) >> 16:
         order = order[np.argsort((numbers[order] >> 16).astype(np.uint16), kind="stable")]

@@ -16,14 +16,14 @@ from fiction.questions.names import NameFormatter
 from fiction.universe.universe import Universe
 
 MAX_DIFFERENCES = 10
-"""Differences of a check that are kept in full; all are counted."""
+"""Differences listed per check; all are counted."""
 _MAX_LENGTH = 300
-"""Characters of a value that are shown."""
+"""Maximum characters of a value in a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationDifference:
-    """Something that is stated and what was derived instead."""
+    """A stated value that differs from the derived one; "" means that there is none."""
 
     what: str
     stated: str
@@ -35,14 +35,14 @@ class VerificationDifference:
 
 @dataclass(slots=True)
 class VerificationCheck:
-    """One kind of thing that was compared, how many of them, and how many differ."""
+    """Result of comparing one kind of thing: numbers compared and different, and the first differences."""
 
     name: str
     checked: int = 0
     different: int = 0
     first: list[VerificationDifference] = field(default_factory=list)
     undecided: int = 0
-    """Things that could not be compared within a limit; they count neither as equal nor as different."""
+    """Things that could not be compared within the limits, neither equal nor different."""
 
     def __str__(self) -> str:
         result = f"{self.different:,} differ" if self.different else "all equal"
@@ -50,17 +50,17 @@ class VerificationCheck:
         return f"{self.checked:,} {self.name}: {result if self.checked else 'nothing to compare'}{undecided}"
 
     def compare(self, what: str, stated: object, derived: object) -> None:
-        """Count one comparison in; lists are shown with commas."""
+        """Compare two values and count the comparison."""
         self.checked += 1
         self.require_equal(what, stated, derived)
 
     def require_equal(self, what: str, stated: object, derived: object) -> None:
-        """Count a difference in, but nothing where both are equal, as for how many there are."""
+        """Add a difference if the values differ, without counting a comparison."""
         if stated != derived:
             self.add_difference(what, _format_value(stated), _format_value(derived))
 
     def compare_each(self, what: str, stated: Iterable[object], derived: Iterable[object]) -> None:
-        """Count every member of both in; those that only one of them has differ."""
+        """Compare two multisets; each member that only one of them has is a difference."""
         left, right = Counter(map(str, stated)), Counter(map(str, derived))
         self.checked += (left | right).total()
         for item in sorted((left - right).elements()):
@@ -69,12 +69,12 @@ class VerificationCheck:
             self.add_difference(what, "", item)
 
     def add_unreadable(self, what: str, fault: Exception) -> None:
-        """Count something in that cannot be read at all."""
+        """Count a malformed thing as compared and different."""
         self.checked += 1
         self.add_difference(what, "what cannot be read", f"{type(fault).__name__} {fault}")
 
     def add_difference(self, what: str, stated: str, derived: str) -> None:
-        """Count a difference in that was found otherwise."""
+        """Add a difference."""
         self.different += 1
         if len(self.first) < MAX_DIFFERENCES:
             self.first.append(VerificationDifference(what, stated, derived))
@@ -86,11 +86,11 @@ def _format_value(value: object) -> str:
 
 
 ROW_ERRORS = (KeyError, TypeError, IndexError, ValueError, AttributeError)
-"""What a row that is no question may raise."""
+"""Errors that a malformed question row may raise."""
 
 
 def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> VerificationCheck:
-    """Every answer of every question, text and entity."""
+    """Check the text and entity of all answers of all questions."""
     check = VerificationCheck("answers")
     for row in rows:
         what = format_question_name(row)
@@ -104,17 +104,17 @@ def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Verific
 
 
 def format_question_name(row: dict[str, Any]) -> str:
-    """What a difference calls a question."""
+    """Name of a question in a difference."""
     return f"{row.get('text')} ({row.get('id')})"
 
 
 def parse_row_expression(row: dict[str, Any]) -> Expression:
-    """What a row of questions.jsonl asks; KeyError or TypeError for what is no question."""
+    """Expression of a row of questions.jsonl; KeyError or TypeError if it is malformed."""
     return decode_expression(row["expression"])
 
 
 def format_answers(answer: ExpressionAnswer, universe: Universe) -> list[tuple[str, str | None]]:
-    """Every answer as text, and its entity if it is one."""
+    """Answers as (text, entity); the entity is None if the answer is no item."""
     names, items = NameFormatter(universe), ItemCatalog(universe)
     item_of = {
         "person": items.person,

@@ -1,8 +1,6 @@
-"""Whether a generated world is sound, and its articles and web pages say what its universe tells them.
+"""Checks of a generated world: its universe, articles, web pages, graph, gold parts of questions, and gold queries.
 
-All that a generated world's questions say beside their answers, made once more from what they ask.
-Whether a built graph holds the triples that it should tell, and no other.
-The gold queries of a world's questions, run on its graph.
+Everything is derived again from the universe and the options and compared with the files.
 """
 
 import json
@@ -51,7 +49,7 @@ from worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, 
 def check_gold(
     rows: list[dict[str, Any]], universe: Universe, fact_sources: FactSources, options: GenerationOptions
 ) -> VerificationCheck:
-    """The template, wording, difficulty, sources, query, tree, triples and sub-questions of every question."""
+    """Check template, text, difficulty, sources, query, tree, triples and sub-questions of all questions."""
     check = VerificationCheck("parts of gold")
     names = NameFormatter(universe, plain=options.plain)
     gold = GoldBuilder(universe, fact_sources, names)
@@ -61,7 +59,7 @@ def check_gold(
         try:
             expression = parse_row_expression(row)
             text, kind = word_question(expression, names), (row["kind"], row["template"])
-            # What was written is compared, in which every list is one of JSON's.
+            # A JSON round trip turns tuples into lists, as in the file.
             derived = json.loads(json.dumps(gold.build(number, expression, text, kind).to_row()))
         except ROW_ERRORS as broken:
             check.add_unreadable(what, broken)
@@ -74,7 +72,7 @@ def check_gold(
 
 
 def check_graph(folder: Path, universe: Universe) -> VerificationCheck:
-    """Every triple of the graph in a world's folder."""
+    """Check that the graph has exactly the triples of the universe."""
     check = VerificationCheck("triples")
     store = ox.Store.read_only(str(folder / GRAPH_FOLDER))
     count = 0
@@ -104,8 +102,9 @@ _QUERY_LIMITS = QueryLimits(timeout_seconds=20.0, max_rows=1_000_000, reply_byte
 
 
 def check_queries(folder: Path, rows: Iterable[dict[str, Any]], universe: Universe) -> VerificationCheck:
-    """Every query gives the gold answers where the graph alone tells enough for them; else, for a chain, the answers
-    that follow from what the graph tells.
+    """Check the results of all gold queries.
+
+    Expected are the gold answers if the graph alone suffices; else, for a chain, the answers that the graph implies.
     """
     check = VerificationCheck("answers of queries")
     with closing(EmbeddedGraph(folder, limits=_QUERY_LIMITS, workers=1)) as graph:
@@ -127,7 +126,7 @@ def _expected_answers(row: dict[str, Any], universe: Universe) -> list[str] | No
         return [answer.get("entity") or answer["text"] for answer in row["answers"]]
     expression = parse_row_expression(row)
     if not is_chain(expression):
-        # Who may still live, or had no wedding, cannot be told from who died and is not told of.
+        # The graph does not distinguish a missing fact from a withheld one.
         return None
     return [
         entity or text for text, entity in format_answers(ExpressionEvaluator(universe).evaluate(expression), universe)
@@ -156,16 +155,16 @@ def _format_cell(cell: Cell) -> str:
 
 
 def read_options(about: dict[str, Any]) -> GenerationOptions:
-    """The options with which a world was generated; WorldError when its world.toml does not tell them."""
+    """Options of a generated world; WorldError if its world.toml lacks one."""
     names = [option.name for option in fields(GenerationOptions)]
     missing = [name for name in names if name not in about]
     if missing:
-        raise WorldError(f"Its world.toml does not tell {missing[0]}; generate the world again with --replace.")
+        raise WorldError(f"Its world.toml has no {missing[0]}; generate the world again with --replace.")
     return GenerationOptions(**{name: about[name] for name in names})
 
 
 def check_constraints(universe: Universe, options: GenerationOptions) -> VerificationCheck:
-    """Everybody's life and family, and what the options ask for."""
+    """Check all constraints of people, families and options."""
     check = VerificationCheck("people", checked=len(universe))
     for sentence in find_violations(universe, options):
         check.add_difference("constraints", sentence, "that it holds")
@@ -173,13 +172,15 @@ def check_constraints(universe: Universe, options: GenerationOptions) -> Verific
 
 
 def check_split(universe: Universe, fact_sources: FactSources, options: GenerationOptions) -> VerificationCheck:
-    """Which sources tell each fact and friendship."""
+    """Check the sources of all facts and friendships."""
     check = VerificationCheck("masks of facts")
     derived_sources = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
     kinds = [(fact, fact_sources.masks[fact], derived_sources.masks[fact]) for fact in FACTS]
     for kind, stated, derived in [*kinds, ("friend", fact_sources.friends, derived_sources.friends)]:
         if stated.shape != derived.shape:
-            raise WorldError(f"The split of {kind} is another universe's; generate the world again with --replace.")
+            raise WorldError(
+                f"The split of {kind} belongs to another universe; generate the world again with --replace."
+            )
         check.checked += len(stated)
         for place in np.flatnonzero(stated != derived).tolist():
             check.add_difference(f"sources of {kind} {place}", str(stated[place]), str(derived[place]))
@@ -189,7 +190,7 @@ def check_split(universe: Universe, fact_sources: FactSources, options: Generati
 def check_articles(
     folder: Path, universe: Universe, fact_sources: FactSources, options: GenerationOptions
 ) -> VerificationCheck:
-    """Every sentence of every article."""
+    """Check all sentences of all articles."""
     check = VerificationCheck("sentences of articles")
     text = EmbeddedText(folder / TEXT_FOLDER)
     text_universe = universe.restrict_to_sources(fact_sources, BY_TEXT)
@@ -204,7 +205,7 @@ def check_articles(
 def _compare_article(check: VerificationCheck, text: EmbeddedText, article: Article) -> None:
     stored = _load_article(text, article)
     check.compare_each(article.title, stored.sentences, article.sentences)
-    # The same sentences under other headings, in another order or about somebody else are another article.
+    # Equal sentences with another order, other headings or another subject are also a difference.
     if sorted(stored.sentences) == sorted(article.sentences) and stored != article:
         check.add_difference(article.title, str(stored), str(article))
 
@@ -219,7 +220,7 @@ def _load_article(text: EmbeddedText, expected: Article) -> Article:
 def check_pages(
     folder: Path, universe: Universe, fact_sources: FactSources, options: GenerationOptions
 ) -> VerificationCheck:
-    """Every sentence of every web page, and every mark of what is wrong there."""
+    """Check all sentences of all web pages, and all marks on false statements."""
     check = VerificationCheck("sentences of web pages")
     made = generate_pages(universe, fact_sources, options)
     if (first := next(made, None)) is None and not (folder / WEB_FOLDER).is_dir():

@@ -1,4 +1,4 @@
-"""What an instance states beside its answers, derived once more: wordings, relations, articles, attributes."""
+"""Checks of an imported PhantomWiki instance: question details, relation tables, facts and articles."""
 
 from collections import Counter
 from pathlib import Path
@@ -22,7 +22,7 @@ _MAX_DEPTH = 200
 
 
 def check_questions(rows: list[dict[str, Any]], values: ValueCodec) -> VerificationCheck:
-    """Of every question its query, wording, template, number, difficulty and goals."""
+    """Check query, text, template, number, difficulty and goals of all questions."""
     check = VerificationCheck("particulars of questions")
     depth = _find_grammar_depth(rows)
     for row in rows:
@@ -50,7 +50,7 @@ def _check_question(check: VerificationCheck, row: dict[str, Any], values: Value
 
 
 def _find_grammar_depth(rows: list[dict[str, Any]]) -> int:
-    """The depth of the grammar that numbers the first template as it is numbered; else the published one."""
+    """Grammar depth that gives the first template its stated number; the published depth if there is none."""
     for row in rows:
         try:
             chain = to_chain(parse_row_expression(row))
@@ -64,7 +64,7 @@ def _find_grammar_depth(rows: list[dict[str, Any]]) -> int:
 
 
 def check_relations(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
-    """Every cell of every relation and of marriage, where the instance tells them."""
+    """Check all cells of the relation tables, if the instance has them."""
     check = VerificationCheck("relation cells")
     if not stated.relations:
         return check
@@ -87,7 +87,7 @@ def _check_relation_cells(check: VerificationCheck, relation: KinshipRelation, c
 
 
 def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
-    """Every fact under every article, and how often each job and hobby is stated as an attribute."""
+    """Check all facts of all articles, and the counts of bare attributes."""
     check = VerificationCheck("facts under articles")
     for row, title in enumerate(values.universe.titles):
         check.compare_each(title, stated.articles.get(title, []), derive_facts(values, row))
@@ -97,7 +97,7 @@ def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
 
 
 def check_sentences(folder: Path, values: ValueCodec) -> VerificationCheck:
-    """Every sentence of every article of a world's folder."""
+    """Check all sentences of all articles."""
     check = VerificationCheck("facts in sentences")
     text = EmbeddedText(folder / TEXT_FOLDER)
     check.require_equal("number of articles", len(text), len(values.universe))

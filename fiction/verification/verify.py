@@ -1,4 +1,4 @@
-"""Whatever a world states, derived once more and compared."""
+"""Verification of a world: everything that it states is derived again from its universe and compared."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -31,24 +31,24 @@ from worlds.open import read_world_metadata
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """What was compared in a world."""
+    """Result of a verification."""
 
     world: str
     checks: tuple[VerificationCheck, ...]
 
     @property
     def different(self) -> int:
-        """How many things differ; a world with none is what its universe says."""
+        """Total number of differences; 0 for a correct world."""
         return sum(check.different for check in self.checks)
 
     @property
     def undecided(self) -> int:
-        """How many things could not be compared within the limits."""
+        """Total number of things that could not be compared within the limits."""
         return sum(check.undecided for check in self.checks)
 
     @property
     def first_differences(self) -> list[VerificationDifference]:
-        """The first differences, at least one of every check that has any."""
+        """First differences, taken in turn from all checks that have any."""
         first_by_check = [check.first for check in self.checks]
         in_turn = [
             differences[place]
@@ -59,7 +59,7 @@ class VerificationReport:
         return in_turn[:MAX_DIFFERENCES]
 
     def to_row(self) -> dict[str, Any]:
-        """What --json prints."""
+        """The JSON object that `showhow world verify --json` prints."""
         return {
             "world": self.world,
             "equal": not self.different,
@@ -68,8 +68,11 @@ class VerificationReport:
         }
 
 
-def verify_world(worlds: Path, name: str, progress: Callable[[str], None]) -> VerificationReport:
-    """Derive everything once more; WorldError for a world that has no universe or whose files are damaged."""
+def verify_world(worlds: Path, name: str, progress: Callable[[VerificationCheck], None]) -> VerificationReport:
+    """Verify a world; `progress` receives each check when it is complete.
+
+    WorldError if the world has no universe, or a file is missing or damaged.
+    """
     about = read_world_metadata(worlds, name)
     folder = world_folder(worlds, name)
     if not (folder / UNIVERSE_FILE).is_file():
@@ -80,7 +83,7 @@ def verify_world(worlds: Path, name: str, progress: Callable[[str], None]) -> Ve
     checks = []
     try:
         for check in _run_checks(folder, about):
-            progress(str(check))
+            progress(check)
             checks.append(check)
     except MalformedFile as broken:
         raise WorldError(f"{broken.file} is damaged ({broken.reason}); make the world again.") from broken

@@ -81,7 +81,7 @@ def test_everything_arrives_in_order(tmp_path: Path, count: int):
     [
         ("fails, 'disk'", "(1, 'OSError', '[Errno 28] No space left')"),
         ("fails, 'world'", "(1, 'WorldError', 'there is no such thing')"),
-        ("killed", "(1, 'WorldError', 'A process that was making the world was ended from outside; make it again.')"),
+        ("killed", "(1, 'WorldError', 'A worker process of the generation was killed; generate the world again.')"),
     ],
 )
 def test_a_failure_is_raised_where_the_items_are_taken(tmp_path: Path, work: str, failure: str):

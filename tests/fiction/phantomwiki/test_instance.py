@@ -77,7 +77,7 @@ QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
     ("file", "old", "new", "said"),
     [
         ("questions.json", QUESTION, '"hobby(Y_4, \\"rowin\\")"', "line 2: of the question q0, the goal hobby(Y_4,"),
-        ("questions.json", QUESTION, '"hobby(Y_5, \\"rowing\\")"', "nothing behind it tells of whom it speaks"),
+        ("questions.json", QUESTION, '"hobby(Y_5, \\"rowing\\")"', "no goal after it binds its subject"),
         (
             "questions.json",
             '"answer": "Y_2"',
@@ -91,10 +91,10 @@ QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
         ("questions.json", '"prolog"', '"prologue"', "the field 'prolog' is no object with a 'query' and an 'answer'"),
         ("questions.json", "\n]", ",\n3]", "the list holds something else than objects"),
         ("questions.json", "\n]", "\n", "no JSON"),
-        ("articles.json", '"title": "Di Lee"', '"title": "Di Leo"', "the article is about nobody: there is no person"),
+        ("articles.json", '"title": "Di Lee"', '"title": "Di Leo"', "the article is about no person of the facts: there is no person"),
         ("articles.json", '"title": "Di Lee"', '"title": "Cy Lee"', "there are two articles about 'Cy Lee'"),
         ("articles.json", '"mother(', '"(', "a name, string or number is needed"),
-        ("articles.json", '\\"Ann Lee\\").', "3).", "it states nothing of two strings"),
+        ("articles.json", '\\"Ann Lee\\").', "3).", "it is no fact of two strings"),
         ("facts.pl", "person", "pet", "facts.pl, line 9: 'Ann Lee' is a pet"),
     ],
 )

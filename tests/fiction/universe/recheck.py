@@ -11,7 +11,7 @@ KINDS = (
     "is a woman",
     "is a man",
     "no couple",
-    "married to nobody else",
+    "their own partner",
     "another or none",
     "at the birth of",
     "days apart",
@@ -64,7 +64,7 @@ def _person(universe: Universe, row: int, found: Counter[str]) -> None:
             found["at the birth of"] += not _may_have_a_child(_day(universe, "birth", parent), birth)
             died = _day(universe, "death", parent)
             found["was dead for"] += died is not None and (birth - died).days > (270 if parent == father else 0)
-    found["married to nobody else"] += spouse == row
+    found["their own partner"] += spouse == row
     found["another or none"] += spouse >= 0 and universe.spouse[spouse] != row
     found["had a wedding and has no partner"] += wedding is not None and spouse == -1
     if spouse > row:

@@ -18,6 +18,7 @@ from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.relations import RELATIONS
 from fiction.universe.universe import Friendships, Universe
+from fiction.verification.check import VerificationCheck
 from fiction.verification.verify import VerificationReport, verify_world
 from tests.fiction.phantomwiki import small_instance
 from tests.fiction.verification.planted import change_article, change_graph, change_rows, change_stated
@@ -68,11 +69,11 @@ def differences(found: VerificationReport) -> dict[str, int]:
 
 
 def test_the_instance_is_as_it_should_be(worlds: Path):
-    said: list[str] = []
-    found = verify_world(worlds, "small", said.append)
-    assert found.first_differences == []
+    completed: list[VerificationCheck] = []
+    report = verify_world(worlds, "small", completed.append)
+    assert report.first_differences == []
     # Three sets of answers; seven particulars of each question; 46 cells of five people.
-    assert said == [
+    assert [str(check) for check in completed] == [
         "3 answers: all equal",
         "21 particulars of questions: all equal",
         "230 relation cells: all equal",
@@ -165,9 +166,9 @@ def test_a_changed_fact_is_noticed(worlds: Path, change: Callable[[Any], None], 
     ("old", "new", "said"),
     [
         ("The sister of Cy Lee is Di Lee.", "The sister of Cy Lee is Ann Lee.", 'stated sister("Cy Lee", "Ann Lee").'),
-        ("The sister of Cy Lee is Di Lee.", "Cy Lee has a sister.", "tells no relation or attribute of Cy Lee"),
+        ("The sister of Cy Lee is Di Lee.", "Cy Lee has a sister.", "states no relation or attribute of Cy Lee"),
         ("The sister of Cy Lee is Di Lee.", "The sisters of Cy Lee are Di Lee, Ed Oak.", '"Ed Oak")., derived nothing'),
-        ("The sister of Cy Lee is Di Lee.", "The sister of Ann Lee is Di Lee.", "tells no relation or attribute"),
+        ("The sister of Cy Lee is Di Lee.", "The sister of Ann Lee is Di Lee.", "states no relation or attribute"),
         ("The sister of Cy Lee is Di Lee.", "", 'stated nothing, derived sister("Cy Lee", "Di Lee").'),
     ],
 )
