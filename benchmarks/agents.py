@@ -98,35 +98,41 @@ def _measure_overhead(workload: AgentWorkload, home: Path) -> Iterator[dict[str,
         for storage, make_recorder in _recorder_factories(home / "overhead.db"):
             for stream in (False, True):
                 _time_steps(workload, chat, make_recorder, stream=stream, questions=2)
-                took = _time_steps(workload, chat, make_recorder, stream=stream, questions=TIMED_QUESTIONS)
-                reply_mode = "streamed" if stream else "not streamed"
-                ours = [whole - model for whole, model in took]
-                client = statistics.median(model - QUICK_LATENCY * 1000 for _, model in took)
-                slowest = sorted(ours)[-len(ours) // 10]
-                yield {
-                    "name": "overhead of an agent's step",
-                    "size": LIBRARY_SIZE,
-                    "value": round(statistics.median(ours), 2),
-                    "unit": "ms",
-                    "note": f"k={DEMONSTRATION_COUNT} of {LIBRARY_SIZE:,}, {storage}, replies {reply_mode}; median of {len(ours)} steps, beside the "
-                    f"tool and the model's call; a tenth took {slowest:.1f} ms or more; beside the model's own "
-                    f"{QUICK_LATENCY * 1000:g} ms the call takes {client:.1f} ms of LangChain, the provider's client and HTTP",
-                }
+                timings = _time_steps(workload, chat, make_recorder, stream=stream, questions=TIMED_QUESTIONS)
+                yield _overhead_result(timings, f"{storage}, replies {'streamed' if stream else 'not streamed'}")
+
+
+def _overhead_result(timings: list[tuple[float, float]], setting: str) -> dict[str, Any]:
+    overheads = sorted(whole - model for whole, model in timings)
+    client = statistics.median(model - QUICK_LATENCY * 1000 for _, model in timings)
+    parts = (
+        f"k={DEMONSTRATION_COUNT} of {LIBRARY_SIZE:,}, {setting}",
+        f"median of {len(overheads)} steps, without the tool and the model call",
+        f"a tenth took {overheads[-len(overheads) // 10]:.1f} ms or more",
+        f"LangChain, the provider's client and HTTP add {client:.1f} ms to the model's {QUICK_LATENCY * 1000:g} ms",
+    )
+    return {
+        "name": "overhead of an agent's step",
+        "size": LIBRARY_SIZE,
+        "value": round(statistics.median(overheads), 2),
+        "unit": "ms",
+        "note": "; ".join(parts),
+    }
 
 
 def _time_steps(
     workload: AgentWorkload, chat: ChatClient, make_recorder: RecorderFactory, *, stream: bool, questions: int
 ) -> list[tuple[float, float]]:
-    """For each step the milliseconds since the previous tool outcome, and those of its model call."""
-    took: list[tuple[float, float]] = []
+    """For each step the milliseconds since the previous tool call ended, and those of its model call."""
+    timings: list[tuple[float, float]] = []
     for number in range(questions):
         question = f"Who is number {number} of the town?"
         watch = TimingRecorder(make_recorder(question))
         outcome = run_reasoner(_build_agent(chat, stream=stream), workload.task(question), watch, RUN_CONTROL)
         if outcome.ending != "answered":
             raise RuntimeError(f"the agent ended with: {outcome.failure}")
-        took += watch.took
-    return took
+        timings += watch.timings
+    return timings
 
 
 class TimingRecorder:
@@ -136,7 +142,7 @@ class TimingRecorder:
     """
 
     def __init__(self, recorder: RunRecorder) -> None:
-        self.took: list[tuple[float, float]] = []
+        self.timings: list[tuple[float, float]] = []
         self._recorder = recorder
         self._since = time.perf_counter()
 
@@ -151,7 +157,7 @@ class TimingRecorder:
     def begin(self, new: NewStep) -> Step:
         step = self._recorder.begin(new)
         model_seconds = (new.usage or {}).get("seconds", 0.0)
-        self.took.append(((time.perf_counter() - self._since) * 1000, model_seconds * 1000))
+        self.timings.append(((time.perf_counter() - self._since) * 1000, model_seconds * 1000))
         return step
 
     def complete(self, step: Step, observed: StepResult) -> Step:
@@ -184,13 +190,17 @@ def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[st
                 started, cpu = time.perf_counter(), time.process_time()
                 list(agents.map(work, range(AGENT_COUNT)))
                 seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+            parts = (
+                f"{AGENT_COUNT} agents at once, {SLOW_LATENCY} s a reply, {storage}",
+                f"{replies / seconds:.1f} of {AGENT_COUNT / SLOW_LATENCY:.0f} replies a second with tools",
+                f"{cpu / replies * 1000:.1f} ms of a core a reply",
+            )
             yield {
                 "name": "share of the ideal throughput",
                 "size": AGENT_COUNT,
                 "value": round(ideal / seconds, 3),
                 "unit": "share",
-                "note": f"{AGENT_COUNT} agents at once, {SLOW_LATENCY} s a reply, {storage}; {replies / seconds:.1f} of "
-                f"{AGENT_COUNT / SLOW_LATENCY:.0f} replies a second with tools; {cpu / replies * 1000:.1f} ms of a core a reply",
+                "note": "; ".join(parts),
             }
 
 
