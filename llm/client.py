@@ -1,25 +1,57 @@
-"""The language model behind tools and agents: asked with messages, it replies with words or with calls of tools.
+"""The client of a language model: retries, deadline, usage, and a recorder for every request.
 
-It is LangChain's model underneath (llm/langchain_model.py), which loads when the first question is asked. Failures are
-ChatErrors of one sentence each (llm/errors.py).
+    chat = build_chat_client(ModelProfile("openai:gpt-4.1"))
+    reply = chat.with_purpose("step").ask([Message("user", "Which city?")])
+
+The model itself is LangChain's (llm/langchain_model.py); it loads with the first request. Every failure is a ChatError
+with a message of one sentence (llm/errors.py).
 """
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from threading import Lock
+from typing import Any, Protocol
 
 from llm.errors import ChatEmptyReply, ChatError, ChatRateLimited
-from llm.types import DEFAULT_TIMEOUT_SECONDS, ChatModel, ChatReply, ChatRequest, Message, ModelProfile, ToolSpec
+from llm.types import (
+    DEFAULT_TIMEOUT_SECONDS,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelProfile,
+    OutgoingRequest,
+    ToolSpec,
+)
 from llm.usage import TokenPrice, Usage
 
 MAX_ATTEMPTS = 4
+DEFAULT_PURPOSE = "request"
 _INITIAL_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 8.0
 
 
+class ModelCallRecorder(Protocol):
+    """Stores each request before it is sent, and its reply before the caller gets it; called from any thread.
+
+    Retries of a request belong to one call. An exception of `begin` stops the request, one of `complete` withholds the
+    reply; both reach the caller of `ask`.
+    """
+
+    def begin(self, request: OutgoingRequest) -> Any:
+        """Store the request, and return a handle for `complete` or `fail`."""
+
+    def complete(self, handle: Any, reply: ChatReply) -> None:
+        """Store the reply, which has the usage and the seconds of the call."""
+
+    def fail(self, handle: Any, error: BaseException) -> None:
+        """Store that there is no reply; a ChatError has the usage of the call."""
+
+
 class ChatClient:
-    """A language model that is asked from many threads at once; `metered` gives one with a meter of its own."""
+    """A language model that many threads may ask at the same time."""
 
     def __init__(
         self,
@@ -28,41 +60,51 @@ class ChatClient:
         *,
         seconds: float = DEFAULT_TIMEOUT_SECONDS,
         price: TokenPrice | None = None,
-    ):
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
         self.name = name
         self.seconds = seconds
         self.price = price
+        self.parameters: Mapping[str, Any] = parameters or {}
+        """What determines a reply besides the request: address and temperature. Never a key."""
         self.known_limitations: set[str] = set()
-        """What those who ask found out about the server; every Chat that was made from this one knows it too."""
+        """What callers learned about the server; shared by every client that was derived from this one."""
         self._load = load
-        self._lock = Lock()
-        self._total_usage = Usage()
+        self._purpose = DEFAULT_PURPOSE
+        self._recorder: ModelCallRecorder | None = None
+        self._meter = _UsageMeter()
 
     def with_new_meter(self) -> "ChatClient":
-        """The same model with a meter that stands at nothing."""
-        other = ChatClient(self.name, self._load, seconds=self.seconds, price=self.price)
-        other.known_limitations = self.known_limitations
-        return other
+        """Return a client of the same model whose usage starts at zero."""
+        derived = copy(self)
+        derived._meter = _UsageMeter()
+        return derived
+
+    def with_purpose(self, purpose: str) -> "ChatClient":
+        """Return a client with the same meter whose requests are recorded as made for this purpose: "step" ..."""
+        derived = copy(self)
+        derived._purpose = purpose
+        return derived
 
     def with_model_wrapper(self, wrap: Callable[[ChatModel], ChatModel]) -> "ChatClient":
-        """The same with a meter that stands at nothing, its model asked through what `wrap` makes of it, once."""
-        made: list[ChatModel] = []
-        making = Lock()
+        """Return a client whose usage starts at zero and whose model is `wrap(model)`, called once."""
+        derived = self.with_new_meter()
+        derived._load = _load_once(lambda: wrap(self._load()))
+        return derived
 
-        def once() -> ChatModel:
-            with making:
-                if not made:
-                    made.append(wrap(self._load()))
-                return made[0]
+    def recording(self, recorder: ModelCallRecorder) -> "ChatClient":
+        """Return a client whose usage starts at zero and whose requests the recorder stores.
 
-        other = self.with_new_meter()
-        other._load = once
-        return other
+        Clients derived from it are recorded too.
+        """
+        derived = self.with_new_meter()
+        derived._recorder = recorder
+        return derived
 
     @property
     def total_usage(self) -> Usage:
-        """What all calls through this Chat took, failed ones too."""
-        return self._total_usage
+        """The usage of all requests of this client, failed ones included."""
+        return self._meter.total_usage
 
     def ask(
         self,
@@ -71,83 +113,119 @@ class ChatClient:
         stop: Sequence[str] = (),
         tools: Sequence[ToolSpec] = (),
         on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
     ) -> ChatReply:
-        """The model's reply within `seconds`, waits included; given `on_text`, its words are handed over as they come.
+        """Return the model's reply within the client's `seconds`, retries included; `on_text` streams its text.
 
-        A request that failed is sent again where that may help and no word was handed over yet. The text ends before
-        the first of `stop`. A ChatError where there is no reply, its `usage` being what the call took all the same.
+        A failed request is retried if that may help and no text was streamed yet. The text ends before the first of
+        `stop`. ChatError if there is no reply; its `usage` is what the request took all the same.
         """
+        request = ChatRequest(messages, stop, tools, on_text)
+        if self._recorder is None:
+            return self._request_reply(request)
+        recorder = self._recorder
+        handle = recorder.begin(OutgoingRequest.from_request(self._purpose, self.name, request, self.parameters))
+        try:
+            reply = self._request_reply(request)
+        except BaseException as error:
+            recorder.fail(handle, error)
+            raise
+        recorder.complete(handle, reply)
+        return reply
+
+    def _request_reply(self, request: ChatRequest) -> ChatReply:
         model = self._load()
         started = time.monotonic()
-        request = ChatRequest(messages, stop, tools, on_text)
         try:
-            reply = self._ask_with_retries(model, request, started + (seconds or self.seconds))
-        except ChatError as failed:
-            failed.usage = self._record_usage(
-                started, None if failed.usage_unknown else 0, None if failed.usage_unknown else 0
-            )
+            reply = self._request_with_retries(model, request, started + self.seconds)
+        except ChatError as error:
+            tokens = None if error.usage_unknown else 0
+            error.usage = self._record_usage(started, tokens, tokens)
             raise
-        used = self._record_usage(started, reply.usage.input_tokens, reply.usage.output_tokens)
+        usage = self._record_usage(started, reply.usage.input_tokens, reply.usage.output_tokens)
         if not reply.text.strip() and not reply.calls:
-            raise _empty_reply_error(self.name, reply.stopped, used)
-        return ChatReply(reply.text, reply.calls, used, reply.stopped)
+            raise _empty_reply_error(self.name, reply.stopped, usage)
+        return ChatReply(reply.text, reply.calls, usage, reply.stopped)
 
-    def _ask_with_retries(self, model: ChatModel, request: ChatRequest, ends: float) -> ChatReply:
+    def _request_with_retries(self, model: ChatModel, request: ChatRequest, deadline: float) -> ChatReply:
         attempt = 0
         while True:
             attempt += 1
             try:
-                return model.reply(request, ends - time.monotonic())
-            except ChatError as failed:
-                wait = failed.retry_after if failed.retry_after is not None else _backoff_seconds(attempt)
-                if not failed.retryable or attempt == MAX_ATTEMPTS:
+                return model.reply(request, deadline - time.monotonic())
+            except ChatError as error:
+                wait = error.retry_after if error.retry_after is not None else _backoff_seconds(attempt)
+                if not error.retryable or attempt == MAX_ATTEMPTS:
                     raise
-                if time.monotonic() + wait > ends:
-                    raise _deadline_error(self.name, failed, wait) from None
+                if time.monotonic() + wait > deadline:
+                    raise _deadline_error(self.name, error, wait) from None
             time.sleep(wait)
 
     def _record_usage(self, started: float, input_tokens: int | None, output_tokens: int | None) -> Usage:
         cost = self.price.cost_of(input_tokens, output_tokens) if self.price else None
-        used = Usage(self.name, 1, input_tokens, output_tokens, time.monotonic() - started, cost)
+        usage = Usage(self.name, 1, input_tokens, output_tokens, time.monotonic() - started, cost)
+        self._meter.add(usage)
+        return usage
+
+
+class _UsageMeter:
+    """Adds up the usage of requests from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.total_usage = Usage()
+
+    def add(self, usage: Usage) -> None:
         with self._lock:
-            self._total_usage += used
-        return used
+            self.total_usage += usage
 
 
-def build_chat_client(setup: ModelProfile) -> ChatClient:
-    """The model of that setup; nothing is loaded or checked before the first question."""
-    loading = Lock()
+def build_chat_client(profile: ModelProfile) -> ChatClient:
+    """Return a client of that model; nothing is loaded or checked before the first request."""
+
+    def load() -> ChatModel:
+        from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
+
+        return load_model(profile)
+
+    return ChatClient(
+        profile.name,
+        _load_once(load),
+        seconds=profile.seconds,
+        price=profile.price,
+        parameters=profile.parameters,
+    )
+
+
+def _load_once(load: Callable[[], ChatModel]) -> Callable[[], ChatModel]:
+    lock = Lock()
     loaded: list[ChatModel] = []
 
-    def once() -> ChatModel:
-        with loading:
+    def load_or_return() -> ChatModel:
+        with lock:
             if not loaded:
-                from llm.langchain_model import load_model  # noqa: PLC0415 - brings LangChain, which takes a second to import
-
-                loaded.append(load_model(setup))
+                loaded.append(load())
             return loaded[0]
 
-    return ChatClient(setup.name, once, seconds=setup.seconds, price=setup.price)
+    return load_or_return
 
 
 def _backoff_seconds(attempt: int) -> float:
-    """How long to wait before the next attempt where the server does not say; longer each time, and never the same."""
+    """Exponential backoff with jitter, for servers that send no Retry-After."""
     return min(_MAX_BACKOFF_SECONDS, _INITIAL_BACKOFF_SECONDS * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
 
 
-def _deadline_error(name: str, failed: ChatError, wait: float) -> ChatError:
-    if isinstance(failed, ChatRateLimited):
+def _deadline_error(name: str, error: ChatError, wait: float) -> ChatError:
+    if isinstance(error, ChatRateLimited):
         return ChatRateLimited(
-            f"{name} takes no more requests for another {wait:.0f} s; try again then.", failed.retry_after
+            f"{name} takes no more requests for another {wait:.0f} s; try again then.", error.retry_after
         )
-    return failed
+    return error
 
 
-def _empty_reply_error(name: str, stopped: str, used: Usage) -> ChatEmptyReply:
+def _empty_reply_error(name: str, stopped: str, usage: Usage) -> ChatEmptyReply:
     if stopped == "length":
-        failed = ChatEmptyReply(f"{name} used up its tokens before it said a word; allow it more, or ask it for less.")
+        error = ChatEmptyReply(f"{name} used up its tokens before it said a word; allow it more, or ask it for less.")
     else:
-        failed = ChatEmptyReply(f"{name} replied with an empty message; ask again, or use another model.")
-    failed.usage = used
-    return failed
+        error = ChatEmptyReply(f"{name} replied with an empty message; ask again, or use another model.")
+    error.usage = usage
+    return error

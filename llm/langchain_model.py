@@ -1,11 +1,8 @@
-"""LangChain's chat models as the Model of tools/chat.py; imported when a model is first asked, as it takes a second.
+"""LangChain's chat models as ChatModel; imported with the first request, since LangChain takes a second to import.
 
-OpenAI's client asked without its walk through every field of every message.
-
-The client looks for names to be rewritten and files to be read in; LangChain's messages have neither. With a prompt of
-fifty messages that walk takes four times as long as all else together, while a body that is given beside the parameters
-is sent as it stands.
-Words as they come from a model: up to the first stop sequence, and no longer than anybody waits.
+OpenAI's client walks through every field of every message to rename fields and read in files, which LangChain's
+messages never need. For a prompt of fifty messages the walk takes four times as long as everything else; the request
+body that PassthroughCompletions passes beside the parameters is sent unchanged.
 """
 
 import atexit
@@ -14,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -37,34 +35,34 @@ _PASSTHROUGH_FIELDS = ("messages", "tools")
 
 
 class PassthroughCompletions:
-    """The client's chat completions, as LangChain calls them."""
+    """OpenAI's chat completions without the walk through the messages."""
 
     def __init__(self, completions: Any) -> None:
         self._completions = completions
 
     @property
     def with_raw_response(self) -> "PassthroughCompletions":
-        """The same with the headers of the response beside it."""
+        """The variant whose results have the headers of the response."""
         return PassthroughCompletions(self._completions.with_raw_response)
 
-    def create(self, **asked: Any) -> Any:
-        """Ask for a completion."""
-        body = {name: asked.pop(name) for name in _PASSTHROUGH_FIELDS if name in asked}
-        beside = {**(asked.pop("extra_body", None) or {}), **body}
-        return self._completions.create(messages=[], extra_body=beside, **asked)
+    def create(self, **options: Any) -> Any:
+        """Request a completion."""
+        body = {name: options.pop(name) for name in _PASSTHROUGH_FIELDS if name in options}
+        extra_body = {**(options.pop("extra_body", None) or {}), **body}
+        return self._completions.create(messages=[], extra_body=extra_body, **options)
 
 
 ResultT = TypeVar("ResultT")
 
 
 def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
-    """The text before the stop sequence that is complete first; servers need not know them."""
-    found = [(place + len(one), place) for one in stop if one and (place := text.find(one)) >= 0]
-    return text[: min(found)[1]] if found else text
+    """The text before the stop sequence that is completed first, for servers that ignore stop sequences."""
+    matches = [(start + len(one), start) for one in stop if one and (start := text.find(one)) >= 0]
+    return text[: min(matches)[1]] if matches else text
 
 
 class StopSequenceFilter:
-    """Hands over words as soon as it is certain that they do not begin a stop sequence."""
+    """Emits streamed text as soon as it is certain not to begin a stop sequence."""
 
     def __init__(self, on_text: Callable[[str], None], stop: Sequence[str]) -> None:
         self._on_text = on_text
@@ -74,18 +72,18 @@ class StopSequenceFilter:
 
     @property
     def has_emitted(self) -> bool:
-        """Whether any word was handed over."""
+        """Whether any text was emitted."""
         return self._emitted_length > 0
 
     def feed(self, piece: str) -> None:
-        """Take the next piece."""
+        """Add the next piece of the reply."""
         self._text += piece
-        whole = truncate_at_stop(self._text, self._stop)
-        held = 0 if len(whole) < len(self._text) else self._partial_stop_length()
-        self._emit_until(len(whole) - held)
+        visible = truncate_at_stop(self._text, self._stop)
+        held_back = 0 if len(visible) < len(self._text) else self._partial_stop_length()
+        self._emit_until(len(visible) - held_back)
 
     def flush(self) -> None:
-        """Hand over what was held back."""
+        """Emit the text that was held back."""
         self._emit_until(len(truncate_at_stop(self._text, self._stop)))
 
     def _partial_stop_length(self) -> int:
@@ -95,67 +93,62 @@ class StopSequenceFilter:
 
     def _emit_until(self, end: int) -> None:
         if end > self._emitted_length:
-            given, self._emitted_length = self._emitted_length, end
-            self._on_text(self._text[given:end])
+            start, self._emitted_length = self._emitted_length, end
+            self._on_text(self._text[start:end])
 
 
 class BackgroundCall(Generic[ResultT]):
-    """Work of a provider's package in a thread of its own, so that nobody waits for it longer than the time given.
+    """Blocking work in its own thread, so that the caller can leave at its deadline.
 
-    `run` is given the errand: it hands words over by `say` and looks at `abandoned` between pieces.
+    `work` gets this call: it streams text with `emit_text` and stops early once `abandoned` is set.
     """
 
-    def __init__(self, run: Callable[["BackgroundCall[ResultT]"], ResultT | ChatError]) -> None:
-        self._run = run
-        self._queue: queue.SimpleQueue[str | tuple[ResultT | ChatError | None]] = queue.SimpleQueue()
+    def __init__(self, work: Callable[["BackgroundCall[ResultT]"], ResultT]) -> None:
+        self._work = work
+        self._queue: queue.SimpleQueue[str | Future[ResultT]] = queue.SimpleQueue()
         self._abandoned = threading.Event()
 
     @property
     def abandoned(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether the caller has left."""
         return self._abandoned.is_set()
 
-    def emit_text(self, words: str) -> None:
-        """Hand words over to who waits."""
-        self._queue.put(words)
+    def emit_text(self, text: str) -> None:
+        """Pass text to the caller."""
+        self._queue.put(text)
 
-    def result(self, seconds: float, on_words: Callable[[str], None], late: str) -> ResultT:
-        """What `run` found; its ChatError, or ChatTimeout(late) when the seconds are over."""
+    def result(self, seconds: float, on_text: Callable[[str], None], timeout_message: str) -> ResultT:
+        """Run the work and return its result; raises its exception, or ChatTimeout after `seconds`."""
         threading.Thread(target=self._run_in_thread, daemon=True, name="language model").start()
-        ends = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         try:
             while True:
-                news = self._next_item(ends, late)
-                if not isinstance(news, str):
-                    break
-                on_words(news)
+                item = self._next_item(deadline, timeout_message)
+                if isinstance(item, Future):
+                    return item.result()
+                on_text(item)
         finally:
             self._abandoned.set()
-        (found,) = news
-        if found is None:
-            raise ChatError("The request to the language model failed by a fault of the program; see its log.")
-        if isinstance(found, ChatError):
-            raise found
-        return found
 
-    def _next_item(self, ends: float, late: str) -> str | tuple[ResultT | ChatError | None]:
+    def _next_item(self, deadline: float, timeout_message: str) -> str | Future[ResultT]:
         try:
-            return self._queue.get(timeout=max(0.0, ends - time.monotonic()))
+            return self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             pass
-        raise ChatTimeout(late)
+        raise ChatTimeout(timeout_message)
 
     def _run_in_thread(self) -> None:
-        found: ResultT | ChatError | None = None
+        future: Future[ResultT] = Future()
         try:
-            found = self._run(self)
-        finally:
-            self._queue.put((found,))
+            future.set_result(self._work(self))
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the caller
+            future.set_exception(error)
+        self._queue.put(future)
 
 
 MAX_REPLY_BYTES = 16_000_000
-# What providers' packages raise: LangChain's family for what servers report, the rest for replies that are none. Only
-# their code runs where these are caught.
+# LangChain's own errors for what servers report; the built-in ones for responses that are no reply. They are caught
+# around calls of providers' packages only.
 PROVIDER_ERRORS = (
     ChatError,
     LangChainException,
@@ -173,59 +166,75 @@ _FINISH_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReaso
 
 
 class LangChainModel:
-    """A chat model of LangChain, asked once a request; `told_ends` where it always says why a reply ended."""
+    """A chat model of LangChain; `reports_finish_reason` if every complete reply has a finish reason."""
 
-    def __init__(self, model: BaseChatModel, asked: ModelEndpoint, *, told_ends: bool) -> None:
+    def __init__(self, model: BaseChatModel, endpoint: ModelEndpoint, *, reports_finish_reason: bool) -> None:
         self._model = model
-        self._endpoint = asked
-        self._reports_finish_reason = told_ends
+        self._endpoint = endpoint
+        self._reports_finish_reason = reports_finish_reason
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
-        """The reply within `seconds`, or a ChatError."""
-        spoken = StopSequenceFilter(request.on_text or _discard_text, request.stop)
-        errand: BackgroundCall[AIMessage] = BackgroundCall(lambda errand: self._send(request, errand))
-        place = self._endpoint.address
-        late = f"{place} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
+        """Send the request once and return the reply within `seconds`; ChatError if there is none."""
+        stop_filter = StopSequenceFilter(request.on_text or _discard_text, request.stop)
+        call: BackgroundCall[AIMessage] = BackgroundCall(lambda call: self._send(request, call))
+        address = self._endpoint.address
+        late = f"{address} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
         try:
-            message = errand.result(seconds, spoken.feed, late)
-        except ChatError as failed:
-            failed.retryable = failed.retryable and not spoken.has_emitted
+            message = call.result(seconds, stop_filter.feed, late)
+        except ChatError as error:
+            error.retryable = error.retryable and not stop_filter.has_emitted
             raise
-        spoken.flush()
+        stop_filter.flush()
         return _to_chat_reply(message, request.stop)
 
-    def _send(self, request: ChatRequest, errand: BackgroundCall[AIMessage]) -> AIMessage | ChatError:
+    def _send(self, request: ChatRequest, call: BackgroundCall[AIMessage]) -> AIMessage:
+        messages = [_to_langchain_message(message) for message in request.messages]
+        tools = [_tool_definition(tool) for tool in request.tools]
+        options: dict[str, Any] = {"stop": list(request.stop)} if request.stop else {}
+        model: Runnable[Any, Any] = self._model
+        if tools:
+            model = self._call_provider(lambda: self._model.bind_tools(tools))
+        if request.on_text is None:
+            message = self._call_provider(lambda: model.invoke(messages, **options))
+        else:
+            chunks = self._call_provider(lambda: model.stream(messages, **options))
+            message = self._collect(chunks, call)
+        if not isinstance(message, AIMessage) or (self._reports_finish_reason and not _finish_reason(message)):
+            raise ChatInterrupted(f"The reply of {self._endpoint.address} broke off; try again.")
+        return message
+
+    def _collect(self, chunks: Iterator[AIMessageChunk], call: BackgroundCall[AIMessage]) -> AIMessageChunk | None:
+        message: AIMessageChunk | None = None
+        while True:
+            chunk = self._call_provider(lambda: next(chunks, None))
+            if chunk is None:
+                return message
+            if call.abandoned:
+                return None
+            message = self._call_provider(lambda m=message, c=chunk: c if m is None else m + c)  # type: ignore[misc]
+            if chunk.text:
+                call.emit_text(str(chunk.text))
+
+    def _call_provider(self, call: Callable[[], ResultT]) -> ResultT:
+        """Run code of the provider's package only, and convert what it raises into a ChatError."""
         try:
-            messages = [_to_langchain_message(one) for one in request.messages]
-            model: Runnable[Any, Any] = self._model
-            if request.tools:
-                model = self._model.bind_tools([_tool_definition(tool) for tool in request.tools])
-            options: dict[str, Any] = {"stop": list(request.stop)} if request.stop else {}
-            if request.on_text is None:
-                message = model.invoke(messages, **options)
-            else:
-                message = _collect_stream(model.stream(messages, **options), errand)
-        except PROVIDER_ERRORS as error:
-            return to_chat_error(error, self._endpoint)
-        return message if isinstance(message, AIMessage) and self._is_complete(message) else self._interrupted_error()
-
-    def _is_complete(self, message: AIMessage) -> bool:
-        return not self._reports_finish_reason or bool(_finish_reason(message))
-
-    def _interrupted_error(self) -> ChatInterrupted:
-        return ChatInterrupted(f"The reply of {self._endpoint.address} broke off; try again.")
+            return call()
+        except PROVIDER_ERRORS as failure:
+            error = to_chat_error(failure, self._endpoint)
+        # Raised out here without the failure as its context, which may hold a key.
+        raise error
 
 
-def load_model(setup: ModelProfile) -> LangChainModel:
-    """The model of that setup: at an OpenAI-compatible server where there is a base_url, else its provider's.
+def load_model(profile: ModelProfile) -> LangChainModel:
+    """Load the model of a profile: from an OpenAI-compatible server if there is a base_url, else from its provider.
 
-    ChatUnavailable when its package is missing, its name is no model's, or it is not given what it needs.
+    ChatUnavailable if its package or its key is missing, or no model has that name.
     """
-    name, base_url = setup.name, setup.base_url
+    name, base_url = profile.name, profile.base_url
     compatible = base_url is not None or name.startswith("openai:")
     failure: ChatUnavailable
     try:
-        model = init_chat_model(name.removeprefix("openai:") if compatible else name, **_model_options(setup))
+        model = init_chat_model(name.removeprefix("openai:") if compatible else name, **_model_options(profile))
     except ImportError as missing:
         failure = ChatUnavailable(f"The model {name} needs a package: {missing}.")
     except openai.OpenAIError:
@@ -237,27 +246,28 @@ def load_model(setup: ModelProfile) -> LangChainModel:
         if compatible:
             model.client = PassthroughCompletions(model.client)
         freeze_loaded_objects("langchain")
-        place = httpx2.URL(base_url).netloc.decode() if base_url else name
-        return LangChainModel(model, ModelEndpoint(name, place, _model_secrets(model)), told_ends=compatible)
+        address = httpx2.URL(base_url).netloc.decode() if base_url else name
+        endpoint = ModelEndpoint(name, address, _model_secrets(model))
+        return LangChainModel(model, endpoint, reports_finish_reason=compatible)
     raise failure
 
 
-def _model_options(setup: ModelProfile) -> dict[str, Any]:
-    options: dict[str, Any] = {"timeout": setup.seconds, "max_retries": 0}
-    if setup.temperature is not None:
-        options["temperature"] = setup.temperature
-    if setup.base_url is not None or setup.name.startswith("openai:"):
+def _model_options(profile: ModelProfile) -> dict[str, Any]:
+    options: dict[str, Any] = {"timeout": profile.seconds, "max_retries": 0}
+    if profile.temperature is not None:
+        options["temperature"] = profile.temperature
+    if profile.base_url is not None or profile.name.startswith("openai:"):
         options |= {"model_provider": "openai", "stream_usage": True, "http_client": _http_client()}
-    if setup.base_url is not None:
-        # Local servers want no key, but the package wants to send one.
-        key = SecretStr(setup.api_key or "none")
-        options |= {"base_url": setup.base_url, "api_key": key, "use_responses_api": False}
+    if profile.base_url is not None:
+        # Local servers need no key, but the package always sends one.
+        key = SecretStr(profile.api_key or "none")
+        options |= {"base_url": profile.base_url, "api_key": key, "use_responses_api": False}
     return options
 
 
 @cache
 def _http_client() -> httpx2.Client:
-    """The connections of this process to all OpenAI-compatible servers."""
+    """The connection pool of this process for all OpenAI-compatible servers."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
     client = httpx2.Client(limits=limits, event_hooks={"response": [_limit_response]})
     atexit.register(client.close)
@@ -265,11 +275,11 @@ def _http_client() -> httpx2.Client:
 
 
 class _BoundedReplyStream(httpx2.SyncByteStream):
-    """A body that ends with an error where it is longer than any reply."""
+    """A response body that fails when it is longer than any reply."""
 
-    def __init__(self, stream: httpx2.SyncByteStream, place: str) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream, address: str) -> None:
         self._stream = stream
-        self._address = place
+        self._address = address
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
@@ -286,29 +296,30 @@ class _BoundedReplyStream(httpx2.SyncByteStream):
 
 
 def _limit_response(response: httpx2.Response) -> None:
-    place = response.request.url.netloc.decode()
+    address = response.request.url.netloc.decode()
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if response.is_success and kind not in ("application/json", "text/event-stream"):
         raise ChatServerError(
-            f"{place} answered with {kind or 'something of no type'} instead of a reply; check SHOWHOW_MODEL_BASE_URL."
+            f"{address} answered with {kind or 'something of no type'} instead of a reply; "
+            "check SHOWHOW_MODEL_BASE_URL."
         )
     if isinstance(response.stream, httpx2.SyncByteStream):
-        response.stream = _BoundedReplyStream(response.stream, place)
+        response.stream = _BoundedReplyStream(response.stream, address)
 
 
 def _model_secrets(model: BaseChatModel) -> list[str]:
-    """The keys that the model holds, so that no message repeats one."""
-    held = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
-    return [value for value in held if len(value) > 4]
+    """The keys that the model holds, to be removed from messages."""
+    secrets = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
+    return [secret for secret in secrets if len(secret) > 4]
 
 
-def _discard_text(words: str) -> None:
-    """Words that nobody waits for."""
+def _discard_text(text: str) -> None:
+    """Ignore the text of a reply that is not streamed."""
 
 
 def _tool_definition(tool: ToolSpec) -> dict[str, Any]:
-    described = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
-    return {"type": "function", "function": described}
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+    return {"type": "function", "function": function}
 
 
 def _to_langchain_message(message: Message) -> BaseMessage:
@@ -333,20 +344,9 @@ def _to_langchain_message(message: Message) -> BaseMessage:
     )
 
 
-def _collect_stream(pieces: Iterator[AIMessageChunk], errand: BackgroundCall[AIMessage]) -> AIMessageChunk | None:
-    whole: AIMessageChunk | None = None
-    for piece in pieces:
-        if errand.abandoned:
-            return None
-        whole = piece if whole is None else whole + piece
-        if piece.text:
-            errand.emit_text(str(piece.text))
-    return whole
-
-
 def _to_chat_reply(message: AIMessage, stop: Sequence[str]) -> ChatReply:
-    told_usage: Mapping[str, Any] = message.usage_metadata or {}
-    usage = Usage("", 1, told_usage.get("input_tokens"), told_usage.get("output_tokens"), 0.0, None)
+    tokens: Mapping[str, Any] = message.usage_metadata or {}
+    usage = Usage("", 1, tokens.get("input_tokens"), tokens.get("output_tokens"), 0.0, None)
     text = str(message.text)
     return ChatReply(truncate_at_stop(text, stop), tuple(_parse_tool_calls(message)), usage, _finish_reason(message))
 
@@ -359,24 +359,24 @@ def _finish_reason(message: AIMessage) -> str:
 
 def _parse_tool_calls(message: AIMessage) -> Iterator[ModelToolCall]:
     if isinstance(message, AIMessageChunk):
-        # LangChain completes broken JSON of a stream silently; what the model really wrote is in the pieces.
-        written: list[tuple[str | None, str | None, Any]] = [
-            (piece["id"], piece["name"], piece["args"] or "{}") for piece in message.tool_call_chunks
+        # LangChain silently completes broken JSON of a stream; the chunks have what the model really wrote.
+        calls: list[tuple[str | None, str | None, Any]] = [
+            (chunk["id"], chunk["name"], chunk["args"] or "{}") for chunk in message.tool_call_chunks
         ]
     else:
-        written = [
+        calls = [
             (call["id"], call["name"], call["args"]) for call in (*message.tool_calls, *message.invalid_tool_calls)
         ]
-    for place, (id_, name, arguments) in enumerate(written):
-        yield ModelToolCall(id_ or f"call_{place + 1}", name or "", _parse_arguments(arguments))
+    for number, (id_, name, arguments) in enumerate(calls, 1):
+        yield ModelToolCall(id_ or f"call_{number}", name or "", _parse_arguments(arguments))
 
 
-def _parse_arguments(written: Any) -> dict[str, Any] | str:
-    if isinstance(written, dict):
-        return written
-    text = str(written or "")
+def _parse_arguments(raw: Any) -> dict[str, Any] | str:
+    if isinstance(raw, dict):
+        return raw
+    text = str(raw or "")
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return found if isinstance(found, dict) else text
+    return value if isinstance(value, dict) else text

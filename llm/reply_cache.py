@@ -1,22 +1,27 @@
-"""A model's replies kept on disk as they come, so that work that was broken off is gone on with and not paid twice."""
+"""A cache of a model's replies on disk: interrupted work resumes without paying for a reply twice."""
 
 import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
+from typing import Any
 
 from llm.client import ChatClient
-from llm.types import ChatModel, ChatReply, ChatRequest, ModelToolCall
+from llm.types import ChatModel, ChatReply, ChatRequest, ModelToolCall, OutgoingRequest
 from llm.usage import Usage
 
 
 class ReplyCache:
-    """The replies of one piece of work, in an SQLite file; safe to share between threads."""
+    """The replies of one piece of work in an SQLite file; safe to share between threads.
+
+    A reply is found by scope, model, address, temperature, messages, stop sequences and tools: no change of model or of
+    its settings replays the replies of another one.
+    """
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +32,7 @@ class ReplyCache:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
         rows = self._connection.execute("SELECT reply FROM reply")
-        self._total_usage = sum((Usage(**json.loads(told)["usage"]) for (told,) in rows), Usage())
+        self._total_usage = sum((Usage(**json.loads(text)["usage"]) for (text,) in rows), Usage())
 
     def __enter__(self) -> "ReplyCache":
         return self
@@ -37,7 +42,7 @@ class ReplyCache:
 
     @property
     def total_usage(self) -> Usage:
-        """What the replies that are kept took, whoever asked for them and when."""
+        """The usage of all stored replies, of earlier processes too."""
         return self._total_usage
 
     def close(self) -> None:
@@ -46,40 +51,43 @@ class ReplyCache:
             self._connection.close()
 
     def caching_client(self, chat: ChatClient, scope: str) -> ChatClient:
-        """The model with its replies kept under `scope`: in each new Chat of a scope, the first request that is like a
-        kept one has its reply, the second the second one's, and so on.
+        """Return a client that takes replies from the cache and stores new ones under `scope`.
+
+        Of equal requests of one client, the first gets the first stored reply of the scope, the second the second.
         """
-        return chat.with_model_wrapper(lambda model: _CachingModel(model, self, scope))
+        settings = {"model": chat.name, **chat.parameters}
+        return chat.with_model_wrapper(lambda model: _CachingModel(model, self, scope, settings))
 
     def get(self, key: str) -> ChatReply | None:
-        """The reply that is kept under the key."""
+        """The reply that is stored under the key, or None."""
         with self._lock:
-            found = self._connection.execute("SELECT reply FROM reply WHERE key = ?", (key,)).fetchone()
-        if found is None:
+            row = self._connection.execute("SELECT reply FROM reply WHERE key = ?", (key,)).fetchone()
+        if row is None:
             return None
-        told = json.loads(found[0])
-        calls = tuple(ModelToolCall(**call) for call in told["calls"])
-        return ChatReply(told["text"], calls, Usage(**told["usage"]), told["stopped"])
+        values = json.loads(row[0])
+        calls = tuple(ModelToolCall(**call) for call in values["calls"])
+        return ChatReply(values["text"], calls, Usage(**values["usage"]), values["stopped"])
 
     def put(self, key: str, reply: ChatReply) -> None:
-        """Keep the reply; it is on disk when this returns."""
+        """Store the reply; it is on disk when this returns."""
         with self._lock:
             self._connection.execute("INSERT OR REPLACE INTO reply VALUES (?, ?)", (key, json.dumps(asdict(reply))))
             self._total_usage += reply.usage
 
 
 class _CachingModel:
-    """A model that is asked only what has no kept reply."""
+    """A model that sends only the requests without a stored reply."""
 
-    def __init__(self, model: ChatModel, kept: ReplyCache, scope: str) -> None:
+    def __init__(self, model: ChatModel, cache: ReplyCache, scope: str, settings: Mapping[str, Any]) -> None:
         self._model = model
-        self._cache = kept
+        self._cache = cache
         self._scope = scope
+        self._settings = settings
         self._request_counts: Counter[str] = Counter()
         self._lock = Lock()
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
-        """The kept reply, or the model's own, which is kept when it says something."""
+        """Return the stored reply, or the model's, which is stored unless it is empty."""
         key = self._cache_key(request)
         reply = self._cache.get(key)
         if reply is not None:
@@ -91,13 +99,9 @@ class _CachingModel:
         return reply
 
     def _cache_key(self, request: ChatRequest) -> str:
-        told = [
-            self._scope,
-            [asdict(message) for message in request.messages],
-            list(request.stop),
-            [[tool.name, tool.description, dict(tool.schema)] for tool in request.tools],
-        ]
-        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        outgoing = OutgoingRequest.from_request("", str(self._settings["model"]), request, self._settings)
+        content = json.dumps([self._scope, outgoing.messages, outgoing.parameters], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()
         with self._lock:
             self._request_counts[digest] += 1
             return f"{digest}:{self._request_counts[digest]}"

@@ -1,4 +1,4 @@
-"""Asking a language model while its words are handed on as they come."""
+"""Streams a reply through a generator: text deltas are yielded, the reply is returned."""
 
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ def stream_reply(
     *,
     stream: bool,
 ) -> Generator[TextDelta, None, ChatReply]:
-    """The reply as traces can keep it; what it says is yielded meanwhile, where somebody wants to hear it."""
+    """Ask the model, yield its text as it arrives if `stream`, and return the reply in a form that can be stored."""
     if stream:
         reply = yield from _stream_from_thread(chat, messages, stop, tools)
     else:
@@ -36,25 +36,25 @@ def stream_reply(
 def _stream_from_thread(
     chat: ChatClient, messages: Sequence[Message], stop: Sequence[str], tools: Sequence[ToolSpec]
 ) -> Generator[TextDelta, None, ChatReply]:
-    pieces: SimpleQueue[str | None] = SimpleQueue()
-    reply: Future[ChatReply] = Future()
+    deltas: SimpleQueue[str | None] = SimpleQueue()
+    future: Future[ChatReply] = Future()
 
     def ask() -> None:
         try:
-            reply.set_result(chat.ask(messages, stop=stop, tools=tools, on_text=pieces.put))
-        except BaseException as failed:  # noqa: BLE001 - it is raised where the reply is awaited
-            reply.set_exception(failed)
-        pieces.put(None)
+            future.set_result(chat.ask(messages, stop=stop, tools=tools, on_text=deltas.put))
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that awaits the reply
+            future.set_exception(error)
+        deltas.put(None)
 
-    # A generator cannot yield out of a callback, so that the asking has a thread of its own.
-    Thread(target=ask, name="asking", daemon=True).start()
-    while (piece := pieces.get()) is not None:
-        yield TextDelta(piece)
-    return reply.result()
+    # A generator cannot yield from within a callback, so the request runs in its own thread.
+    Thread(target=ask, name="language model stream", daemon=True).start()
+    while (delta := deltas.get()) is not None:
+        yield TextDelta(delta)
+    return future.result()
 
 
 def _make_storable(value: Any) -> Any:
-    """The JSON value with signs for what no database keeps, and numbers that are none as words."""
+    """The JSON value with characters that no database stores replaced, and non-finite numbers as text."""
     if isinstance(value, str):
         return replace_unstorable(value)
     if isinstance(value, dict):

@@ -1,8 +1,9 @@
-"""Values exchanged with a language model: profile, message, request, reply, tool call, text delta."""
+"""The values exchanged with a language model: profile, message, request, reply, tool call, text delta."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 from llm.usage import TokenPrice, Usage
 
@@ -11,22 +12,27 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Which model, as LangChain's init_chat_model names it, or as an OpenAI-compatible server at `base_url` does."""
+    """A model, by the name that LangChain's init_chat_model or the OpenAI-compatible server at `base_url` knows."""
 
     name: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    """For the server at `base_url`; providers' own keys are read by their packages, from the environment."""
+    """The key for the server at `base_url`; packages of providers read their own keys from the environment."""
     seconds: float = DEFAULT_TIMEOUT_SECONDS
-    """How long a reply may take."""
+    """Seconds that a reply may take, retries included."""
     temperature: float | None = 0.0
-    """None leaves it to the provider; some models take no other."""
+    """None leaves it to the provider; some models accept only their own."""
     price: TokenPrice | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What determines a reply besides the model's name and the request, without credentials."""
+        return {"base_url": self.base_url and _strip_credentials(self.base_url), "temperature": self.temperature}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
-    """A tool call of the model; `arguments` is the raw text where the model wrote no JSON object."""
+    """A tool call of the model; `arguments` is the raw text if the model wrote no JSON object."""
 
     id: str
     name: str
@@ -35,18 +41,18 @@ class ModelToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation; `role` is system, user, assistant (words and calls) or tool (a call's result)."""
+    """One message of a conversation; `role` is system, user, assistant (text and calls) or tool (a call's result)."""
 
     role: str
     text: str
     calls: tuple[ModelToolCall, ...] = ()
     answers: str = ""
-    """Of a tool's message: the id of the call."""
+    """The id of the call that a tool's message answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What the model replied; `stopped` is why it ended: stop, tool_calls, length, or what else the server says."""
+    """A reply; `stopped` is the finish reason: stop, tool_calls, length, or the server's own."""
 
     text: str
     calls: tuple[ModelToolCall, ...]
@@ -55,7 +61,7 @@ class ChatReply:
 
 
 class ToolSpec(Protocol):
-    """A tool as the model is told of it."""
+    """A tool as it is described to the model."""
 
     @property
     def name(self) -> str: ...
@@ -63,7 +69,7 @@ class ToolSpec(Protocol):
     def description(self) -> str: ...
     @property
     def schema(self) -> Mapping[str, Any]:
-        """Its arguments as JSON Schema."""
+        """The arguments as JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +82,53 @@ class ChatRequest:
     on_text: Callable[[str], None] | None
 
 
+@dataclass(frozen=True, slots=True)
+class OutgoingRequest:
+    """One request as JSON values, as it is recorded and hashed; it holds no key of the provider."""
+
+    purpose: str
+    model: str
+    messages: list[dict[str, Any]]
+    parameters: dict[str, Any]
+    """All else that determines the reply: address, temperature, stop sequences and tools."""
+
+    @classmethod
+    def from_request(
+        cls, purpose: str, model: str, request: ChatRequest, parameters: Mapping[str, Any]
+    ) -> "OutgoingRequest":
+        """Convert a request to that model with these parameters."""
+        tools = [
+            {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+            for tool in request.tools
+        ]
+        messages = [_message_to_json(message) for message in request.messages]
+        return cls(purpose, model, messages, {**parameters, "stop": list(request.stop), "tools": tools})
+
+
 class ChatModel(Protocol):
     """A provider's model, safe to share between threads."""
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
-        """The reply to one request, sent once; its usage has tokens only. A ChatError where there is none."""
+        """Send the request once and return the reply, whose usage has tokens only; ChatError if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of what a language model says, as it comes."""
+    """A piece of a streamed reply."""
 
     text: str
+
+
+def _message_to_json(message: Message) -> dict[str, Any]:
+    values: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.calls:
+        values["tool_calls"] = [asdict(call) for call in message.calls]
+    if message.answers:
+        values["tool_call_id"] = message.answers
+    return values
+
+
+def _strip_credentials(url: str) -> str:
+    """The address without user, password and query, where keys may stand."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

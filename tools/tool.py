@@ -100,7 +100,7 @@ class Tool:
         """
         started = time.perf_counter()
         observation, error, error_kind = None, None, None
-        chat = context.chat and context.chat.with_new_meter()
+        chat = context.chat and context.chat.with_new_meter().with_purpose(f"tool:{self.name}")
         try:
             work = partial(self.function, replace(context, chat=chat), arguments)
             observation = self.limits.run_limited(self.name, work) if self.limits else work()

@@ -19,9 +19,9 @@ from llm.errors import (
     ChatTimeout,
     ChatUnavailable,
     ChatUnreachable,
-    ModelEndpoint,
 )
 from llm.langchain_model import LangChainModel
+from llm.provider_errors import ModelEndpoint
 from llm.types import Message, ModelProfile, ModelToolCall
 from llm.usage import TokenPrice, Usage
 from tests.servers.model import Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
@@ -163,7 +163,7 @@ def _all_that_is_told(error: BaseException) -> str:
 @pytest.fixture
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of no account between attempts."""
-    monkeypatch.setattr("tools.chat._FIRST_WAIT", 0.001)
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
 
 
 def test_a_wrong_key_is_told_without_the_key_even_where_the_server_repeats_it():
@@ -204,9 +204,10 @@ def test_nobody_waits_longer_than_allowed(reply: Reply, streamed: bool):  # noqa
         reply = Trickles(0.2)
     with ModelServer(lambda _: reply) as server:
         chat = server.chat()
+        chat.seconds = 0.6
         chat_started = time.monotonic()
         with pytest.raises(ChatTimeout, match="did not finish its reply in time") as failed:
-            chat.ask(ASKED, seconds=0.6, on_text=str.strip if streamed else None)
+            chat.ask(ASKED, on_text=str.strip if streamed else None)
         assert time.monotonic() - chat_started < 10
     assert failed.value.usage is not None
     assert failed.value.usage.input_tokens is None
@@ -306,7 +307,9 @@ def test_the_model_loads_once_however_many_ask_first():
 
 def test_a_model_of_any_provider_is_asked_through_langchain():
     said = AIMessage("Paris.\nObservation: no", tool_calls=[{"name": "read", "args": {"title": "Paris"}, "id": "7"}])
-    model = LangChainModel(FakeMessagesListChatModel(responses=[said]), ModelEndpoint("fake", "fake"), told_ends=False)
+    model = LangChainModel(
+        FakeMessagesListChatModel(responses=[said]), ModelEndpoint("fake", "fake"), reports_finish_reason=False
+    )
     chat = ChatClient("fake", lambda: model, price=TokenPrice(1.0, 1.0))
     reply = chat.ask(ASKED, stop=["\nObservation:"])
     assert reply.text == "Paris."
@@ -314,3 +317,28 @@ def test_a_model_of_any_provider_is_asked_through_langchain():
     assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost) == (None, None, None)
     with pytest.raises(ChatError, match="no reply of a model"):
         chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]])  # this one cannot be given tools
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_error_of_our_own_before_the_request_is_no_error_of_the_model(streamed: bool):  # noqa: FBT001 - a case
+    class BrokenTool:
+        name, description = "broken", "Breaks."
+
+        @property
+        def schema(self) -> dict[str, object]:
+            return {}["missing"]
+
+    with ModelServer([Says("Hi")]) as server:
+        with pytest.raises(KeyError, match="missing"):
+            server.chat().ask(ASKED, tools=[BrokenTool()], on_text=str.strip if streamed else None)
+        with pytest.raises(TypeError):
+            server.chat().ask([Message("assistant", "", None)], on_text=str.strip if streamed else None)  # type: ignore[arg-type]
+        assert server.requests == []
+
+
+def test_an_error_of_the_listener_reaches_the_caller():
+    def listen(text: str) -> None:
+        raise LookupError(text)
+
+    with ModelServer([Says("Hi")]) as server, pytest.raises(LookupError, match="Hi"):
+        server.chat().ask(ASKED, on_text=listen)

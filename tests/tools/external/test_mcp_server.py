@@ -249,11 +249,11 @@ def test_a_server_ends_with_the_program_that_started_it_however_that_ends(tmp_pa
 import os, sys, time
 from tests.servers.moody import moody, status
 from tests.servers.weather_started import registry_of, weather_by_command
-from tools.tool import Context
+from tools.tool import ToolContext
 from worlds.source import World
 known = registry_of(weather=weather_by_command(seconds={PATIENCE}))
-context = Context(World("none"), None)
-print(known.tool("weather_process").call(context, {{}}).observation.text, flush=True)
+context = ToolContext(World("none"), None)
+print(known.get_tool("weather_process").call(context, {{}}).observation.text, flush=True)
 time.sleep(float(sys.argv[1]))
 """
     root = Path(__file__).parents[3]
