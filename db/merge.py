@@ -1,4 +1,7 @@
-"""Taking in a trace from elsewhere: keys are UUIDs, so traces of two machines merge and nothing is overwritten."""
+"""Adding a trace from another database: keys are UUIDs, so traces of two machines merge and nothing is overwritten.
+
+The calls of models behind a trace do not come with it; they stay in the database that they were made in.
+"""
 
 from typing import Any, Literal, TypeVar
 from uuid import UUID
@@ -8,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from db.assignments import update_completed_count
 from db.bulk_insert import field_values, insert_rows
-from db.models import Base, Project, Question, Run, Trace, User
+from db.models import Base, Project, Question, Run, Step, Trace, User
 from db.projects import find_project, get_or_create_user
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -32,14 +35,25 @@ def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
         _insert_row(session, Run, record.run)
     people = {key: _merge_user(session, key, name) for key, name in record.people.items()}
     _insert_row(session, Trace, record.trace, question_id=question.id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
-    for step in sorted([*record.steps, *record.removed], key=lambda step: (step.parent_id is not None, step.position)):
-        _insert_row(session, type(step), step)
+    for step in _parents_first([*record.steps, *record.removed]):
+        _insert_row(session, Step, step)
     for edit in record.edits:
         _insert_row(session, type(edit), edit, editor_id=people.get(edit.editor_id))  # type: ignore[arg-type]
     for judgement in record.judgements:
         _insert_row(session, type(judgement), judgement, judge_id=people.get(judgement.judge_id))  # type: ignore[arg-type]
     update_completed_count(session, question.id)
     return "added"
+
+
+def _parents_first(steps: list[Step]) -> list[Step]:
+    """Order the steps so that each follows its parent."""
+    by_id = {step.id: step for step in steps}
+
+    def depth(step: Step) -> int:
+        parent = by_id.get(step.parent_id) if step.parent_id else None
+        return 0 if parent is None else depth(parent) + 1
+
+    return sorted(steps, key=lambda step: (depth(step), step.position))
 
 
 def _merge_user(session: Session, key: UUID, name: str) -> UUID:
@@ -76,23 +90,26 @@ def _insert_row(session: Session, kind: type[ModelType], noun: ModelType, **othe
 
 
 def is_same_trace(here: TraceRecord, there: TraceRecord) -> bool:
-    """Whether two records tell the same trace, whatever keys their projects, questions and people have."""
+    """Whether two records hold the same trace, whatever keys their projects, questions and people have.
 
-    def told(record: TraceRecord) -> list[Any]:
-        who = record.people
+    An error without a kind, as earlier versions recorded it, equals the same error with one.
+    """
+
+    def content(record: TraceRecord) -> list[Any]:
+        people = record.people
+        edits = [field_values(edit) | {"editor_id": _person_name(people, edit.editor_id)} for edit in record.edits]
+        judgements = [field_values(row) | {"judge_id": _person_name(people, row.judge_id)} for row in record.judgements]
         trace = field_values(record.trace) | {"question_id": None, "author_id": record.author}
-        edits = [field_values(edit) | {"editor_id": _person_name(who, edit.editor_id)} for edit in record.edits]
-        said = [field_values(j) | {"judge_id": _person_name(who, j.judge_id)} for j in record.judgements]
+        return [record.question.text, trace, edits, judgements]
+
+    def steps(record: TraceRecord, other: TraceRecord) -> list[dict[str, Any]]:
+        kinds = {step.id: step.error_kind for step in (*other.steps, *other.removed)}
         return [
-            record.question.text,
-            trace,
-            [field_values(s) for s in record.steps],
-            [field_values(s) for s in record.removed],
-            edits,
-            said,
+            field_values(step) | {"error_kind": kinds.get(step.id) and step.error_kind}
+            for step in (*record.steps, *record.removed)
         ]
 
-    return told(here) == told(there)
+    return content(here) == content(there) and steps(here, there) == steps(there, here)
 
 
 def _person_name(people: dict[UUID, str], key: UUID | None) -> str | None:

@@ -1,4 +1,8 @@
-"""Nouns as JSON values and back, exactly."""
+"""Rows as JSON values and back, exactly.
+
+A field that a later version added is left out where it has its default, so that what an earlier version exported is
+exported the same, and an earlier version reads what it could have written itself.
+"""
 
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
@@ -9,22 +13,36 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from db.bulk_insert import field_values
-from db.models import Base
+from db.models import Base, Run, Step
 from db.types import UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
 
-# What an integer column holds in every database.
 MAX_INTEGER = 2**31 - 1
+"""What an integer column holds in every database."""
+ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
+    Step: {"error_kind": None, "node": None, "skill": None},
+    Run: {
+        "model": None,
+        "encoder": None,
+        "world_hash": None,
+        "code_version": None,
+        "tools": None,
+        "options": {},
+    },
+}
+"""Fields that are left out where they have their default."""
 
 
 class InvalidRecord(ValueError):
-    """The values make no noun: a field is unknown, missing or of another kind."""
+    """The values make no row: a field is unknown, missing or of another kind."""
 
 
 def to_json_fields(noun: Base) -> dict[str, Any]:
-    """The noun's fields as JSON values."""
-    return {name: _to_json_value(value) for name, value in field_values(noun).items()}
+    """Convert the row's fields to JSON values."""
+    added = ADDED_FIELDS.get(type(noun), {})
+    values = field_values(noun)
+    return {name: _to_json_value(value) for name, value in values.items() if name not in added or value != added[name]}
 
 
 def _to_json_value(value: Any) -> Any:
@@ -34,7 +52,7 @@ def _to_json_value(value: Any) -> Any:
 
 
 def from_json_fields(kind: type[ModelType], plain: Any) -> ModelType:
-    """The noun of these fields; BrokenNoun names the one that is wrong."""
+    """Build the row of these fields; InvalidRecord names the one that is wrong."""
     name = kind.__name__.lower()
     if not isinstance(plain, dict):
         raise InvalidRecord(f"the {name} is no JSON object")

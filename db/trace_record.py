@@ -52,6 +52,8 @@ class TraceRecord:
         pointed = {s.parent_id for s in every} | {e.step_id for e in self.edits}
         if len(keys) != len(every) or not pointed - {None} <= keys:
             yield "two steps have one key, or a step that is named is not there"
+        elif _has_parent_cycle(every):
+            yield "a step is its own ancestor"
         if [step.position for step in self.steps] != list(range(1, len(self.steps) + 1)):
             yield "the steps are not numbered 1, 2, 3 ..."
         if self.trace.run_id != (self.run.id if self.run else None):
@@ -71,6 +73,17 @@ class TraceRecord:
             yield "what a step's model calls took has not the form that it should have"
         if any(step.removed_at is not None for step in self.steps) or any(s.removed_at is None for s in self.removed):
             yield "a removed step stands among the others, or the other way round"
+
+
+def _has_parent_cycle(steps: list[Step]) -> bool:
+    parents = {step.id: step.parent_id for step in steps}
+    for step in steps:
+        ancestor, distance = step.parent_id, 0
+        while ancestor is not None and distance <= len(parents):
+            ancestor, distance = parents[ancestor], distance + 1
+        if ancestor is not None:
+            return True
+    return False
 
 
 def _is_valid_usage(usage: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from db.models import Base, Run
-from db.serialization import InvalidRecord, field_types
+from db.serialization import ADDED_FIELDS, InvalidRecord, field_types
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import trace_to_messages
 from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, decode_record
@@ -105,7 +105,7 @@ def _chat_columns(record: TraceRecord) -> dict[str, Any]:
 def _pack_fields(kind: type[Base], noun: dict[str, Any]) -> dict[str, Any]:
     packed: dict[str, Any] = {}
     for name, column in _model_columns(kind).items():
-        value = noun[name]
+        value = noun[name] if name in noun else ADDED_FIELDS[kind][name]
         if column is None and value is not None:
             value = json.dumps(value, ensure_ascii=False, allow_nan=False)
         elif column == COLUMN_TYPES[datetime] and value is not None:

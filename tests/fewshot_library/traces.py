@@ -32,10 +32,16 @@ SECONDS = st.none() | st.floats(0, 1e6)
 
 @st.composite
 def steps_of(draw: Any, trace_id: Any, positions: list[int], *, removed: bool) -> list[Step]:
-    return [
-        Step(
+    drawn: list[Step] = []
+    for position in positions:
+        parent = draw(st.none() | st.sampled_from(drawn)) if drawn else None
+        step = Step(
             trace_id=trace_id,
+            parent_id=parent.id if parent else None,
             position=position,
+            node=draw(MAYBE_TEXT),
+            skill=draw(MAYBE_TEXT),
+            error_kind=draw(MAYBE_TEXT),
             thought=draw(TEXT),
             tool=draw(MAYBE_TEXT),
             arguments=draw(OBJECTS),
@@ -50,8 +56,8 @@ def steps_of(draw: Any, trace_id: Any, positions: list[int], *, removed: bool) -
             removed_at=draw(MOMENTS) if removed else None,
             version=draw(st.integers(1, 99)),
         )
-        for position in positions
-    ]
+        drawn.append(step)
+    return drawn
 
 
 @st.composite
@@ -67,7 +73,8 @@ def records(draw: Any) -> TraceRecord:
         gold_answers=draw(st.lists(OBJECTS, max_size=2)),
         details=draw(OBJECTS),
     )
-    run = draw(st.none() | st.builds(Run, name=TEXT, reasoner=TEXT, world=TEXT, configuration=OBJECTS))
+    pins = {"model": MAYBE_TEXT, "tools": st.none() | st.lists(TEXT, max_size=2), "options": OBJECTS}
+    run = draw(st.none() | st.builds(Run, name=TEXT, reasoner=TEXT, world=TEXT, configuration=OBJECTS, **pins))
     trace = Trace(
         question_id=question.id,
         author_id=None if run else ada.id,
