@@ -16,21 +16,21 @@ from worlds.source import SourceError
 _STATES_BY_SEVERITY = ("broken", "differs")
 
 
-def list_demonstration_ids(services: Services, library: str | None, wanted: DemonstrationFilter) -> list[UUID]:
+def list_demonstration_ids(services: Services, library: str | None, chosen: DemonstrationFilter) -> list[UUID]:
     """The traces of the version that NAME or NAME:NUMBER names, or all approved ones, that fit."""
     with services.database.read() as session:
-        return list_matching_ids(session, wanted, find_version(session, library).id if library is not None else None)
+        return list_matching_ids(session, chosen, find_version(session, library).id if library is not None else None)
 
 
 def compute_drift(services: Services, ids: Sequence[UUID], done: Callable[[int, int], None]) -> Report:
     """Run every trace again; `done` hears how many of how many are done."""
-    found: list[TraceDrift] = []
+    drifts: list[TraceDrift] = []
     for place, trace_id in enumerate(ids, 1):
-        found.append(_check_trace(services, trace_id))
+        drifts.append(_check_trace(services, trace_id))
         done(place, len(ids))
-    counts = {state: sum(each.state == state for each in found) for state in ("same", "differs", "broken")}
-    changed = [each.to_json() for state in _STATES_BY_SEVERITY for each in found if each.state == state]
-    return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "traces": len(found), **counts, "changed": changed}
+    counts = {state: sum(drift.state == state for drift in drifts) for state in ("same", "differs", "broken")}
+    changed = [drift.to_json() for state in _STATES_BY_SEVERITY for drift in drifts if drift.state == state]
+    return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "traces": len(drifts), **counts, "changed": changed}
 
 
 def _check_trace(services: Services, trace_id: UUID) -> TraceDrift:
@@ -63,5 +63,5 @@ def _drift_path(services: Services, library: str | None) -> Path:
     if library is None:
         return services.settings.home / "drift.json"
     with services.database.read() as session:
-        found = find_version(session, library)
-    return services.settings.home / "libraries" / found.name / f"{found.number}-drift.json"
+        drifts = find_version(session, library)
+    return services.settings.home / "libraries" / drifts.name / f"{drifts.number}-drift.json"

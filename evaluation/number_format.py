@@ -1,16 +1,20 @@
-"""What calls took, in words: seconds, tokens and money; what nobody told is said to be unknown."""
+"""Formats seconds, tokens and money for people; an unknown value reads "unknown"."""
 
 
-def format_seconds(taken: float) -> str:
-    """Seconds, milliseconds told where a hundredth says nothing."""
-    if 0 < taken < 0.01:
-        return f"{taken * 1000:.1f} ms"
-    return f"{taken:.2f} s" if taken < 100 else f"{taken:,.0f} s"
+def format_seconds(seconds: float) -> str:
+    """Format seconds, as milliseconds below a hundredth."""
+    if 0 < seconds < 0.01:
+        return f"{seconds * 1000:.1f} ms"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
-def format_tokens(taken: int | None, given: int | None) -> str:
-    """Tokens that went in and came out together."""
-    return "unknown tokens" if taken is None or given is None else format_count(taken + given, "token")
+def format_tokens(input_count: int | None, output_count: int | None) -> str:
+    """Format the sum of input and output tokens."""
+    return (
+        "unknown tokens"
+        if input_count is None or output_count is None
+        else format_count(input_count + output_count, "token")
+    )
 
 
 def format_money(cost: float | None) -> str:

@@ -11,10 +11,10 @@ Report = dict[str, Any]
 def load_report(file: Path) -> Report | None:
     """The report that is kept there; None when there is none."""
     try:
-        found: Report = json.loads(file.read_text(encoding="utf-8"))
+        report: Report = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return found
+    return report
 
 
 def save_report(file: Path, report: Report) -> None:

@@ -27,28 +27,30 @@ class UsageRequest:
     leave_out_itself: bool
 
 
-def load_usage(services: Services, asked: UsageRequest) -> Report | None:
+def load_usage(services: Services, request: UsageRequest) -> Report | None:
     """The report, if it was made before and the project has had no new question since."""
-    return load_report(_usage_path(services, asked))
+    return load_report(_usage_path(services, request))
 
 
-def compute_usage(services: Services, asked: UsageRequest, done: Callable[[int, int], None]) -> Report:
+def compute_usage(services: Services, request: UsageRequest, done: Callable[[int, int], None]) -> Report:
     """Choose for every question of the project, and keep the report; `done` hears how many of how many are done."""
-    file = _usage_path(services, asked)
-    found, opened = services.open_library(asked.library)
+    file = _usage_path(services, request)
+    version, opened = services.open_library(request.library)
     with services.database.read() as session:
-        texts = list_question_texts(session, _project_id(session, asked.project))
+        texts = list_question_texts(session, _project_id(session, request.project))
     counted = count_selections(
         opened,
         texts,
-        asked.selection_config,
-        leave_out_itself=asked.leave_out_itself,
+        request.selection_config,
+        leave_out_itself=request.leave_out_itself,
         done=lambda number: done(number, len(texts)),
     )
-    named = {"library": found.name, "number": found.number, "project": asked.project}
-    ways = {name: getattr(asked.selection_config, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")}
-    told = counted.to_json(opened.demonstrations)
-    report = {**named, **ways, "leave_out_itself": asked.leave_out_itself, **told}
+    named = {"library": version.name, "number": version.number, "project": request.project}
+    ways = {
+        name: getattr(request.selection_config, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")
+    }
+    data = counted.to_json(opened.demonstrations)
+    report = {**named, **ways, "leave_out_itself": request.leave_out_itself, **data}
     save_report(file, report)
     return report
 
@@ -60,13 +62,13 @@ def _project_id(session: Any, name: str) -> Any:
     return project.id
 
 
-def _usage_path(services: Services, asked: UsageRequest) -> Path:
+def _usage_path(services: Services, request: UsageRequest) -> Path:
     """Where the report is kept: another place for every version, way to choose, encoder and number of questions."""
     with services.database.read() as session:
-        found = find_version(session, asked.library)
-        project = _project_id(session, asked.project)
+        version = find_version(session, request.library)
+        project = _project_id(session, request.project)
         questions = count_questions(session, project)
-    way = asdict(asked.selection_config) | {"left_out": sorted(asked.selection_config.left_out)}
-    key = [str(found.id), str(project), questions, services.settings.encoder, asked.leave_out_itself, way]
-    told = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-    return services.settings.home / "libraries" / found.name / f"{found.number}-usage" / f"{told[:24]}.json"
+    way = asdict(request.selection_config) | {"left_out": sorted(request.selection_config.left_out)}
+    key = [str(version.id), str(project), questions, services.settings.encoder, request.leave_out_itself, way]
+    data = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return services.settings.home / "libraries" / version.name / f"{version.number}-usage" / f"{data[:24]}.json"

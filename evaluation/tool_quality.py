@@ -61,10 +61,10 @@ def compute_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport
 
 def get_cached_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport:
     """The report, made anew unless it was a moment ago; what took long to count may be older."""
-    known = _report_cache.get(scope)
+    cached = _report_cache.get(scope)
     now = time.monotonic()
-    if known is not None and now - known.created_at < known.seconds * _CACHE_LIFETIME_FACTOR:
-        return known.report
+    if cached is not None and now - cached.created_at < cached.seconds * _CACHE_LIFETIME_FACTOR:
+        return cached.report
     if len(_report_cache) >= _CACHE_SIZE:
         _report_cache.clear()
     report = compute_tool_report(services, scope)
@@ -74,16 +74,18 @@ def get_cached_tool_report(services: Services, scope: ToolCallFilter) -> ToolRep
 
 def tool_report_to_json(report: ToolReport, scope: ToolCallFilter) -> dict[str, Any]:
     """The report with what it is about, as JSON values; what is not known is null."""
-    asked = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(scope).items()}
+    filters = {
+        name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(scope).items()
+    }
     worst = [
         asdict(rated) | {"trace_id": str(rated.trace_id), "started_at": rated.started_at.isoformat()}
         for rated in report.worst
     ]
     return {
-        "scope": asked,
+        "scope": filters,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "latency_bounds_seconds": LATENCY_BUCKET_BOUNDS,
-        "tools": [asdict(each) | {"failed": each.failed} for each in report.tools],
+        "tools": [asdict(tool) | {"failed": tool.failed} for tool in report.tools],
         "worst": worst,
     }
 
@@ -110,10 +112,10 @@ def _csv_row(of: ToolStatistics) -> list[object]:
 
 def format_model_usage(use: ToolModelUsage) -> list[str]:
     """Its tokens and its cost, each with how many steps are not in it."""
-    told = [(format_tokens(use.input_tokens, use.output_tokens), use.untold), (format_money(use.cost), use.unpriced)]
+    parts = [(format_tokens(use.input_tokens, use.output_tokens), use.untold), (format_money(use.cost), use.unpriced)]
     return [
         f"{what} (without {format_count(rest, 'step')} of which it is unknown)"
         if rest and "unknown" not in what
         else what
-        for what, rest in told
+        for what, rest in parts
     ]

@@ -39,8 +39,8 @@ def _relation_values(universe: Universe, name: str, head: int) -> list[int]:
     if name in PLACE_RELATIONS:
         region = int(universe.places.region[head])
         return [region if name == "region" else int(universe.places.country[region])]
-    found: list[int] = find_related(universe, get_relation(name), np.array([head], np.int32)).tolist()
-    return found
+    values: list[int] = find_related(universe, get_relation(name), np.array([head], np.int32)).tolist()
+    return values
 
 
 def people_with_fact(universe: Universe, fact: str, value: int) -> set[int]:
@@ -74,8 +74,8 @@ def name_values(things: ThingCatalog, kind: str, values: Sequence[int]) -> str:
 
 def node_question(things: ThingCatalog, leaf: ReasoningNode) -> str:
     """The question of an operation with the answers that it takes."""
-    each = "each of " if leaf.operator == RELATE and len(leaf.inputs[0].values) > 1 else ""
-    return "".join(part if isinstance(part, str) else each + _name_answers(things, part) for part in leaf.question)
+    prefix = "each of " if leaf.operator == RELATE and len(leaf.inputs[0].values) > 1 else ""
+    return "".join(part if isinstance(part, str) else prefix + _name_answers(things, part) for part in leaf.question)
 
 
 def question_about(things: ThingCatalog, leaf: ReasoningNode, head: int) -> str:
@@ -135,7 +135,7 @@ class GoldAttempt:
         data = {step.position: step.data for step in self.steps}
         began = utc_now()
         outcome = tool_named(tool).call(self._context, arguments)
-        found = outcome.observation
+        result = outcome.observation
         step = Step(
             trace_id=self._trace_id,
             position=len(self.steps) + 1,
@@ -143,18 +143,18 @@ class GoldAttempt:
             tool=tool,
             arguments=arguments,
             origins=trace_argument_origins(arguments, self._question, data),
-            observation=found.text if found else None,
-            data=found.data if found else None,
+            observation=result.text if result else None,
+            data=result.data if result else None,
             error=outcome.error,
             latency=outcome.seconds,
             started_at=began,
             finished_at=utc_now(),
         )
         self.steps.append(step)
-        if found is None:
+        if result is None:
             raise GoldTraceError(f"{tool} failed in step {step.position}: {outcome.error}")
-        self._remember(found.data)
-        return found.data
+        self._remember(result.data)
+        return result.data
 
     def add_finding(self, finding: str) -> None:
         """What the steps so far have come to, with which the next thought begins."""
@@ -167,8 +167,8 @@ class GoldAttempt:
 
     def preview_call(self, tool: str, **arguments: str | list[str]) -> dict[str, Any] | None:
         """What the tool would observe, without a step; None when it fails."""
-        found = tool_named(tool).call(self._context, arguments).observation
-        return found.data if found else None
+        result = tool_named(tool).call(self._context, arguments).observation
+        return result.data if result else None
 
     def has_observed_value(self, value: str) -> bool:
         """Whether that title, id or label is a value of an observation."""
@@ -176,7 +176,7 @@ class GoldAttempt:
 
     def has_seen_text(self, text: str) -> bool:
         """Whether that name stands in the question or in something that was observed."""
-        return text in self._seen or any(text in each for each in self._texts)
+        return text in self._seen or any(text in observed for observed in self._texts)
 
     def _remember(self, data: Mapping[str, Any]) -> None:
         self._seen.update(known.text for known in collect_known_values({0: data}))

@@ -19,26 +19,26 @@ def make_demonstrations(
     Of a kind a question comes first whose combination of sources has not been shown yet.
     """
     made = 0
-    shown: set[str] = set()
-    for position, record in _round_robin(records, shown):
+    used_sources: set[str] = set()
+    for position, record in _round_robin(records, used_sources):
         if made == count:
             return
-        found = make_gold_trace(record, world, project, position)
-        if found.trace.status == "approved" and 1 < len(found.steps) <= MAX_DEMONSTRATION_STEPS:
-            shown.add(_required_sources(record))
+        gold = make_gold_trace(record, world, project, position)
+        if gold.trace.status == "approved" and 1 < len(gold.steps) <= MAX_DEMONSTRATION_STEPS:
+            used_sources.add(_required_sources(record))
             made += 1
-            yield found
+            yield gold
 
 
-def _round_robin(records: Sequence[QuestionRecord], shown: set[str]) -> Iterator[tuple[int, QuestionRecord]]:
+def _round_robin(records: Sequence[QuestionRecord], used_sources: set[str]) -> Iterator[tuple[int, QuestionRecord]]:
     """Of each kind a question, and again, until there are none; with their places among all."""
     left: dict[str | None, list[tuple[int, QuestionRecord]]] = {}
     for position, record in enumerate(records, 1):
         left.setdefault(record.kind, []).append((position, record))
     while any(left.values()):
-        for of_kind in filter(None, left.values()):
-            fresh = next((each for each in of_kind if _required_sources(each[1]) not in shown), of_kind[0])
-            of_kind.remove(fresh)
+        for entries in filter(None, left.values()):
+            fresh = next((entry for entry in entries if _required_sources(entry[1]) not in used_sources), entries[0])
+            entries.remove(fresh)
             yield fresh
 
 

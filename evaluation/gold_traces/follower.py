@@ -32,11 +32,11 @@ class GoldSource:
 class GoldFollower:
     """Leads one attempt through the operations; `known` is what the sources together tell."""
 
-    def __init__(self, attempt: GoldAttempt, known: ThingCatalog, sources: Sequence[GoldSource]) -> None:
-        self._attempt, self._known, self._sources = attempt, known, sources
-        ways = [source.lookup for source in sources]
-        self._graph = next((way for way in ways if isinstance(way, GraphLookup)), None)
-        self._text = next((way for way in ways if isinstance(way, TextLookup)), None)
+    def __init__(self, attempt: GoldAttempt, things: ThingCatalog, sources: Sequence[GoldSource]) -> None:
+        self._attempt, self._known, self._sources = attempt, things, sources
+        lookups = [source.lookup for source in sources]
+        self._graph = next((way for way in lookups if isinstance(way, GraphLookup)), None)
+        self._text = next((way for way in lookups if isinstance(way, TextLookup)), None)
 
     def follow(self, leaves: Sequence[ReasoningNode]) -> None:
         """Look everything up that the operations rest on; Stuck when the sources do not show it."""
@@ -64,8 +64,8 @@ class GoldFollower:
             return 1
         run = self._graph_chain(leaves, place)
         if self._graph is not None and run and (len(run) > 1 or len(heads) == 1):
-            found = self._graph.chain(run, heads)
-            self._require_equal(run[-1], found, set(run[-1].values.tolist()))
+            observed = self._graph.chain(run, heads)
+            self._require_equal(run[-1], observed, set(run[-1].values.tolist()))
             return len(run)
         self._look_up(leaf, heads)
         return 1
@@ -97,9 +97,9 @@ class GoldFollower:
 
     def _all_in_graph(self, leaf: ReasoningNode) -> bool:
         heads = leaf.inputs[0].values.tolist()
-        wanted = self._pairs(leaf, heads)
+        expected = self._pairs(leaf, heads)
         return any(
-            source.bit == GRAPH and relation_pairs(source.universe, leaf.relation, heads) == wanted
+            source.bit == GRAPH and relation_pairs(source.universe, leaf.relation, heads) == expected
             for source in self._sources
         )
 
@@ -108,62 +108,62 @@ class GoldFollower:
 
     def _look_up(self, leaf: ReasoningNode, heads: Sequence[int]) -> None:
         """Ask the sources, one after the other, for what each tells of the heads."""
-        wanted = self._pairs(leaf, heads)
-        if leaf.relation in _CHILD_RELATIONS and wanted != self._stated_pairs(leaf, heads):
-            self._look_up_siblings(leaf, heads, wanted)
+        expected = self._pairs(leaf, heads)
+        if leaf.relation in _CHILD_RELATIONS and expected != self._stated_pairs(leaf, heads):
+            self._look_up_siblings(leaf, heads, expected)
             return
-        found: ValuePairs = set()
+        observed: ValuePairs = set()
         for number, source in enumerate(self._sources):
-            mine = relation_pairs(source.universe, leaf.relation, heads) - found
+            mine = relation_pairs(source.universe, leaf.relation, heads) - observed
             # Where none tells anything the first source is asked, to see that there is nothing.
-            telling = sorted({head for head, _ in mine}) or ([] if wanted or number else list(heads))
+            telling = sorted({head for head, _ in mine}) or ([] if expected or number else list(heads))
             if not telling:
                 continue
             if source.bit != GRAPH and len(telling) > MAX_ARTICLES:
                 raise GoldTraceError(
                     f"{len(telling)} {'articles' if source.bit == TEXT else 'searches'} would have to be read"
                 )
-            found |= source.lookup.forward(leaf, telling)
-        self._require_equal(leaf, found, wanted)
+            observed |= source.lookup.forward(leaf, telling)
+        self._require_equal(leaf, observed, expected)
 
     def _stated_pairs(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
         # The web names no siblings: they are whoever has a parent in common.
         stating = [source for source in self._sources if source.bit != WEB]
         return {pair for source in stating for pair in relation_pairs(source.universe, leaf.relation, heads)}
 
-    def _look_up_siblings(self, leaf: ReasoningNode, heads: Sequence[int], wanted: ValuePairs) -> None:
+    def _look_up_siblings(self, leaf: ReasoningNode, heads: Sequence[int], expected: ValuePairs) -> None:
         """Find siblings over the parents, whom other sources may tell than the siblings' own."""
         universe = self._known.universe
         parents = sorted({parent for _, parent in relation_pairs(universe, "parent", heads)})
         up = _relation_node(leaf.inputs[0], "parent", parents)
         self._look_up(up, heads)
         child = _CHILD_RELATIONS[leaf.relation]
-        children = sorted({found for _, found in relation_pairs(universe, child, parents)})
+        children = sorted({observed for _, observed in relation_pairs(universe, child, parents)})
         self._look_up(_relation_node(up, child, children), parents)
-        self._require_equal(leaf, {pair for pair in wanted if pair[1] in children}, wanted)
+        self._require_equal(leaf, {pair for pair in expected if pair[1] in children}, expected)
 
     def _look_up_subjects(self, leaf: ReasoningNode, value: int) -> set[int]:
-        wanted = set(leaf.values.tolist())
-        found: set[int] = set()
+        expected = set(leaf.values.tolist())
+        observed: set[int] = set()
         for number, source in enumerate(self._sources):
-            mine = people_with_fact(source.universe, leaf.relation, value) & wanted - found
-            if mine or not (wanted or number):
-                found |= source.lookup.backward(leaf, value)
-        return found
+            mine = people_with_fact(source.universe, leaf.relation, value) & expected - observed
+            if mine or not (expected or number):
+                observed |= source.lookup.backward(leaf, value)
+        return observed
 
-    def _require_equal(self, leaf: ReasoningNode, found: object, wanted: object) -> None:
-        if found != wanted:
+    def _require_equal(self, leaf: ReasoningNode, observed: object, expected: object) -> None:
+        if observed != expected:
             question = attempt.node_question(self._known, leaf)
             raise GoldTraceError(
-                f"the observations show {_set_size(found)} of {_set_size(wanted)} answers to {question!r}"
+                f"the observations show {_set_size(observed)} of {_set_size(expected)} answers to {question!r}"
             )
         self._attempt.add_finding(attempt.describe_finding(self._known, leaf))
 
 
 def _answer_node(node: ReasoningNode) -> ReasoningNode:
     """The operation that gives the answers of a node."""
-    *_, found = node.leaves()
-    return found
+    *_, observed = node.leaves()
+    return observed
 
 
 def _relation_node(head: ReasoningNode, relation: str, people: list[int]) -> ReasoningNode:
@@ -171,5 +171,5 @@ def _relation_node(head: ReasoningNode, relation: str, people: list[int]) -> Rea
     return ReasoningNode(RELATE, question, (head, relation), "person", np.array(people, np.int32), relation)
 
 
-def _set_size(found: object) -> int:
-    return len(found) if isinstance(found, set) else 0
+def _set_size(observed: object) -> int:
+    return len(observed) if isinstance(observed, set) else 0

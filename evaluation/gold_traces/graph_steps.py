@@ -27,16 +27,16 @@ class GraphLookup:
         item = str(self._things.entity_id(kind, number))
         if not self._attempt.has_observed_value(item):
             name = self._things.sentence_text(kind, number)
-            found = self._attempt.call_tool(f"To ask the graph I need the id of {name}.", "getWikiDataID", title=name)
-            if item not in [entity["id"] for entity in found["entities"]]:
+            values = self._attempt.call_tool(f"To ask the graph I need the id of {name}.", "getWikiDataID", title=name)
+            if item not in [entity["id"] for entity in values["entities"]]:
                 raise GoldTraceError(f"getWikiDataID does not find {item} for {name!r}")
         return item
 
     def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
         """What each of the heads leads to; one query for all of them."""
         if len(heads) == 1:
-            found = self.chain([leaf], heads)
-            return {(heads[0], value) for value in found}
+            values = self.chain([leaf], heads)
+            return {(heads[0], value) for value in values}
         items = self._find_ids(leaf.inputs[0].kind, heads)
         listed = " ".join(f"wd:{item}" for item in items.values())
         where = _triple_pattern(leaf, "?of", "?found")
@@ -53,9 +53,9 @@ class GraphLookup:
         items = list(self._find_ids(kind, heads).values())
         if (
             len(leaves) == len(items) == 1
-            and (found := self._answer_by_generated_query(leaves[0], heads[0], items[0])) is not None
+            and (values := self._answer_by_generated_query(leaves[0], heads[0], items[0])) is not None
         ):
-            return found
+            return values
         first = f"wd:{items[0]}" if len(items) == 1 else "?x0"
         where = "" if len(items) == 1 else f"VALUES ?x0 {{ {' '.join(f'wd:{item}' for item in items)} }} "
         names = [first, *(f"?x{place}" for place in range(1, len(leaves)))]
@@ -83,7 +83,7 @@ class GraphLookup:
         else:
             where = f"?found wdt:{pid} wd:{self.find_id(kind, value)} ."
         rows = self._run_query(attempt.node_question(self._things, leaf), f"SELECT ?found WHERE {{ {where} }}")
-        return {self._parse_cell(found) for (found,) in rows}
+        return {self._parse_cell(values) for (values,) in rows}
 
     def answer_by_query(self, sparql: str, kind: str) -> set[int]:
         """The answers of a query for the whole question."""
@@ -95,21 +95,21 @@ class GraphLookup:
         return {self._parse_cell(row[0], kind) for row in table["rows"] if row[0] is not None}
 
     def _find_ids(self, kind: str, heads: Iterable[int]) -> dict[int, str]:
-        every = list(heads)
-        if len(every) > MAX_HEADS:
-            raise GoldTraceError(f"a query would have to list {len(every)} ids")
-        return {head: self.find_id(kind, head) for head in every}
+        all_heads = list(heads)
+        if len(all_heads) > MAX_HEADS:
+            raise GoldTraceError(f"a query would have to list {len(all_heads)} ids")
+        return {head: self.find_id(kind, head) for head in all_heads}
 
     def _answer_by_generated_query(self, leaf: ReasoningNode, head: int, item: str) -> set[int] | None:
         """The answers by a query that the tool writes; None when it reads the question otherwise."""
-        wanted = {value for _, value in relation_pairs(self._things.universe, leaf.relation, [head])}
+        expected = {value for _, value in relation_pairs(self._things.universe, leaf.relation, [head])}
         question = attempt.question_about(self._things, leaf, head)
         arguments: dict[str, Any] = {"question": question, "entity_ids": [item]}
         written = self._attempt.preview_call("generateQuery", **arguments)
         if (
             written is None
             or self._read_answers(self._attempt.preview_call("runQuery", sparql=_first_candidate(written)), leaf)
-            != wanted
+            != expected
         ):
             return None
         written = self._attempt.call_tool(

@@ -35,18 +35,23 @@ _CHILD_KINDS = ("child", "daughter", "son")
 class ArticleFactReader:
     """Reads facts in articles."""
 
-    def __init__(self, things: ThingCatalog, manner: ProseStyle) -> None:
-        self._things, self._manner = things, manner
+    def __init__(self, things: ThingCatalog, style: ProseStyle) -> None:
+        self._things, self._manner = things, style
 
-    def find_stated_values(self, relation: str, head: int, wanted: Iterable[int], sentences: Iterable[str]) -> set[int]:
+    def find_stated_values(
+        self, relation: str, head: int, expected: Iterable[int], sentences: Iterable[str]
+    ) -> set[int]:
         """Those of the values that the sentences of the head's article state."""
         universe = self._things.universe
         subjects = {universe.names[head], universe.titles[head]}
-        found = {
-            name for said in sentences for subject in subjects for name in self._listed_values(relation, subject, said)
+        observed = {
+            name
+            for sentence in sentences
+            for subject in subjects
+            for name in self._listed_values(relation, subject, sentence)
         }
         kind = FACT_VALUE_KINDS.get(relation, "person")
-        return {value for value in wanted if self._value_text(kind, value) in found}
+        return {value for value in expected if self._value_text(kind, value) in observed}
 
     def _value_text(self, kind: str, value: int) -> str:
         return (
@@ -72,25 +77,25 @@ class WebPageFactReader:
     def __init__(self, things: ThingCatalog) -> None:
         self._things = things
 
-    def find_stated_pairs(self, relation: str, wanted: ValuePairs, sentences: Iterable[str]) -> ValuePairs:
+    def find_stated_pairs(self, relation: str, expected: ValuePairs, sentences: Iterable[str]) -> ValuePairs:
         """Those of the pairs that the sentences state."""
-        said = set(sentences)
-        return {pair for pair in wanted if not said.isdisjoint(self._phrasings(relation, *pair))}
+        sentence = set(sentences)
+        return {pair for pair in expected if not sentence.isdisjoint(self._phrasings(relation, *pair))}
 
     def _phrasings(self, relation: str, head: int, value: int) -> Iterator[str]:
         kind = FACT_VALUE_KINDS.get(relation, "person")
         if relation in ("spouse", "wife", "husband", "friend"):
-            told = "friend" if relation == "friend" else "spouse"
+            source_facts = "friend" if relation == "friend" else "spouse"
             for one, other in ((head, value), (value, head)):
-                yield from self._format_fact(told, one, self._person_text(other))
+                yield from self._format_fact(source_facts, one, self._person_text(other))
         elif relation in ("parent", "father", "mother", *_CHILD_KINDS):
             child, parent = (value, head) if relation in _CHILD_KINDS else (head, value)
-            told = "mother" if self._things.universe.female[parent] else "father"
-            yield from self._format_fact(told, child, self._person_text(parent))
+            source_facts = "mother" if self._things.universe.female[parent] else "father"
+            yield from self._format_fact(source_facts, child, self._person_text(parent))
         elif kind != "person":
             # Pages write days in words also where articles write digits.
-            said = format_english_date(value) if kind == "day" else self._things.sentence_text(kind, value)
-            yield from self._format_fact(relation, head, said)
+            sentence = format_english_date(value) if kind == "day" else self._things.sentence_text(kind, value)
+            yield from self._format_fact(relation, head, sentence)
 
     def _format_fact(self, kind: str, person: int, value: str) -> Iterator[str]:
         for then in (False, True):
@@ -107,9 +112,9 @@ class WebPageFactReader:
 class TextLookup:
     """Searches and reads the articles in one attempt; `told` is what they tell."""
 
-    def __init__(self, attempt: GoldAttempt, things: ThingCatalog, told: Universe, manner: ProseStyle) -> None:
-        self._attempt, self._things, self._told = attempt, things, told
-        self._articles = ArticleFactReader(things, manner)
+    def __init__(self, attempt: GoldAttempt, things: ThingCatalog, source_facts: Universe, style: ProseStyle) -> None:
+        self._attempt, self._things, self._told = attempt, things, source_facts
+        self._articles = ArticleFactReader(things, style)
 
     def find_title(self, kind: str, number: int) -> str:
         """The title of the article about a thing, searched by name unless it has been seen."""
@@ -129,39 +134,39 @@ class TextLookup:
 
     def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
         """What the articles of the heads tell."""
-        found = set()
+        observed = set()
         for head in heads:
             title = self.find_title(leaf.inputs[0].kind, head)
             question = attempt.question_about(self._things, leaf, head)
             read = self._attempt.call_tool(f"{question} The article may tell.", "read", title=title, question=question)
-            wanted = [value for _, value in relation_pairs(self._told, leaf.relation, [head])]
-            found |= {(head, value) for value in self._find_stated_values(leaf, head, wanted, read["sentences"])}
-        return found
+            expected = [value for _, value in relation_pairs(self._told, leaf.relation, [head])]
+            observed |= {(head, value) for value in self._find_stated_values(leaf, head, expected, read["sentences"])}
+        return observed
 
     def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
         """Everybody whose article tells that the fact is the value, as far as a search finds them."""
-        said = self._things.sentence_text(FACT_VALUE_KINDS[leaf.relation], value)
+        sentence = self._things.sentence_text(FACT_VALUE_KINDS[leaf.relation], value)
         question = attempt.node_question(self._things, leaf)
-        wanted = people_with_fact(self._told, leaf.relation, value)
-        found: set[int] = set()
-        queries = (said, question, *(f"{word} {said}" for word in PROPERTY_LABELS[PROPERTY_IDS[leaf.relation]]))
+        expected = people_with_fact(self._told, leaf.relation, value)
+        observed: set[int] = set()
+        queries = (sentence, question, *(f"{word} {sentence}" for word in PROPERTY_LABELS[PROPERTY_IDS[leaf.relation]]))
         for query in queries:
             seen = self._attempt.preview_call("wikisearch", query=query)
-            if self._matching_hits(seen, wanted - found) or query == queries[-1]:
+            if self._matching_hits(seen, expected - observed) or query == queries[-1]:
                 hits = self._search(f"{question} I search the articles.", query)
-                found |= {
+                observed |= {
                     row
-                    for row, hit in self._matching_hits({"hits": hits}, wanted)
+                    for row, hit in self._matching_hits({"hits": hits}, expected)
                     if self._hit_states_fact(leaf, row, value, hit)
                 }
-            if found == wanted:
+            if observed == expected:
                 break
-        return found
+        return observed
 
-    def _matching_hits(self, seen: dict[str, Any] | None, wanted: set[int]) -> list[tuple[int, dict[str, str]]]:
+    def _matching_hits(self, seen: dict[str, Any] | None, expected: set[int]) -> list[tuple[int, dict[str, str]]]:
         """The people among the hits who are looked for."""
         hits = [(self._things.items.locate(hit["entity"]), hit) for hit in (seen or {"hits": []})["hits"]]
-        return [(row, hit) for (kind, row), hit in hits if kind == "person" and row in wanted]
+        return [(row, hit) for (kind, row), hit in hits if kind == "person" and row in expected]
 
     def _hit_states_fact(self, leaf: ReasoningNode, row: int, value: int, hit: dict[str, str]) -> bool:
         """Whether the snippet of a hit tells the fact, or else the article."""
@@ -177,10 +182,10 @@ class TextLookup:
         return hits
 
     def _find_stated_values(
-        self, leaf: ReasoningNode, head: int, wanted: Iterable[int], sentences: Iterable[str]
+        self, leaf: ReasoningNode, head: int, expected: Iterable[int], sentences: Iterable[str]
     ) -> set[int]:
         if leaf.relation in PLACE_RELATIONS:
-            said = list(sentences)
-            names = {value: self._things.sentence_text(leaf.kind, value) for value in wanted}
-            return {value for value, name in names.items() if any(f" in {name}." in each for each in said)}
-        return self._articles.find_stated_values(leaf.relation, head, wanted, sentences)
+            sentence = list(sentences)
+            names = {value: self._things.sentence_text(leaf.kind, value) for value in expected}
+            return {value for value, name in names.items() if any(f" in {name}." in text for text in sentence)}
+        return self._articles.find_stated_values(leaf.relation, head, expected, sentences)

@@ -75,24 +75,24 @@ def make_gold_trace(record: QuestionRecord, world: GoldWorld, project: Project, 
     )
     try:
         expression = decode_expression(record.details["expression"])
-        needs = [sum(SOURCES[name] for name in each) for each in record.details["needs"]]
+        needs = [sum(SOURCES[name] for name in combination) for combination in record.details["needs"]]
     except (KeyError, TypeError) as wrong:
         raise WorldError(
             f"The question {record.source_id} does not say what it asks for or needs; generate the world again."
         ) from wrong
-    made = (_GoldTraceBuilder(question, expression, world, sources).build(project) for sources in needs)
-    return _first_approved(made)
+    factories = (_GoldTraceBuilder(question, expression, world, sources).build(project) for sources in needs)
+    return _first_approved(factories)
 
 
-def _first_approved(made: Iterator[TraceRecord]) -> TraceRecord:
+def _first_approved(factories: Iterator[TraceRecord]) -> TraceRecord:
     """The first that succeeded, else the last that failed."""
-    found = next(made)
-    while found.trace.status != "approved":
-        another = next(made, None)
+    record = next(factories)
+    while record.trace.status != "approved":
+        another = next(factories, None)
         if another is None:
             break
-        found = another
-    return found
+        record = another
+    return record
 
 
 @dataclass
@@ -145,9 +145,9 @@ class _GoldTraceBuilder:
 
     def _check_known(self, root: ReasoningNode) -> None:
         """Stuck unless what the sources tell leads to all gold answers."""
-        found = [answer["text"] for answer in self._things.encode_answers(root.kind, root.values)]
-        if sorted(map(str, found)) != sorted(answer["text"] for answer in self.question.gold_answers):
-            raise GoldTraceError(f"what these sources tell leads to {len(found)} other answers")
+        record = [answer["text"] for answer in self._things.encode_answers(root.kind, root.values)]
+        if sorted(map(str, record)) != sorted(answer["text"] for answer in self.question.gold_answers):
+            raise GoldTraceError(f"what these sources tell leads to {len(record)} other answers")
 
     def _answer_by_one_query(self, attempt: GoldAttempt, leaves: Sequence[ReasoningNode], root: ReasoningNode) -> bool:
         """Whether the question was answered by one query, as a chain is that lies in the graph."""
@@ -158,26 +158,26 @@ class _GoldTraceBuilder:
         start = leaves[0]
         if start.operator == "Search" and not start.relation:
             graph.find_id(start.kind, int(start.values[0]))
-        found = graph.answer_by_query(sparql, root.kind)
-        if found != set(root.values.tolist()):
-            raise GoldTraceError(f"the gold query gives {len(found)} answers instead of {len(root.values)}")
+        record = graph.answer_by_query(sparql, root.kind)
+        if record != set(root.values.tolist()):
+            raise GoldTraceError(f"the gold query gives {len(record)} answers instead of {len(root.values)}")
         return True
 
     def _build_sources(self, attempt: GoldAttempt) -> list[GoldSource]:
-        made: dict[int, Any] = {
-            GRAPH: lambda told: GraphLookup(attempt, told),
-            TEXT: lambda told: TextLookup(
-                attempt, self._things, told.universe, load_prose_style(plain=self.world.plain)
+        factories: dict[int, Any] = {
+            GRAPH: lambda things: GraphLookup(attempt, things),
+            TEXT: lambda things: TextLookup(
+                attempt, self._things, things.universe, load_prose_style(plain=self.world.plain)
             ),
-            WEB: lambda told: WebLookup(attempt, self._things, told.universe, self.world.wrong),
+            WEB: lambda things: WebLookup(attempt, self._things, things.universe, self.world.wrong),
         }
-        found = []
+        record = []
         for bit in _SOURCE_ORDER:
             if bit & self.sources:
-                told = self.world.things_known_to(bit)
-                way: SourceLookup = made[bit](told)
-                found.append(GoldSource(bit, told.universe, way))
-        return found
+                things = self.world.things_known_to(bit)
+                way: SourceLookup = factories[bit](things)
+                record.append(GoldSource(bit, things.universe, way))
+        return record
 
 
 def _narrow_expression(expression: Expression, universe: Universe) -> Expression:
