@@ -1,0 +1,176 @@
+"""Requests to models: stored before they are sent, answered once, lost with their process; prompts are stored once."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from db import recording, runs, traces
+from db.database import Conflict, RowNotFound, StoreError
+from db.model_calls import (
+    PIECE_CHARACTERS,
+    REDACTED,
+    ModelReply,
+    ModelRequest,
+    begin_model_call,
+    complete_model_call,
+    fail_model_call,
+    list_model_calls,
+    load_prompt,
+    mark_lost_model_calls,
+    model_call_of_step,
+)
+from db.models import ModelCall, PromptMessage, Run, Trace
+from db.recording import NewStep
+
+SYSTEM = {"role": "system", "content": "You answer questions. " * 1000}
+ASKED = {"role": "user", "content": "Who built the quay? 👩‍👩‍👧 \n\x00 «é»"}
+REPLY = ModelReply({"text": "Ada", "calls": []}, {"input_tokens": 9, "output_tokens": 1}, 0.002, 1.5)
+
+
+@pytest.fixture
+def trace(scene: Any) -> Trace:
+    with scene.database.begin() as session:
+        run = runs.start_run(session, Run(name="ask", reasoner="humaniq", world="harbour"))
+        return runs.start_run_trace(session, run, scene.questions[0].id, {})
+
+
+def begin(scene: Any, trace: Trace | None, *messages: Any, **more: Any) -> ModelCall:
+    request = ModelRequest("step", "gpt-4.1", messages or [SYSTEM, ASKED])
+    with scene.database.begin() as session:
+        return begin_model_call(session, request, trace_id=trace.id if trace else None, **more)
+
+
+def complete(scene: Any, call: ModelCall) -> ModelCall:
+    with scene.database.begin() as session:
+        return complete_model_call(session, call.id, REPLY)
+
+
+def stored_pieces(scene: Any) -> int:
+    with scene.database.read() as session:
+        return session.scalar(select(func.count()).select_from(PromptMessage)) or 0
+
+
+def prompt(scene: Any, call: ModelCall) -> list[dict[str, Any]]:
+    with scene.database.read() as session:
+        return load_prompt(session, call.id)
+
+
+def test_a_call_is_there_before_it_is_answered_and_holds_everything_after(scene, trace):
+    call = begin(scene, trace)
+    with scene.database.read() as session:
+        (stored,) = list_model_calls(session, trace.id)
+    assert (stored.state, stored.reply, stored.answered_at) == ("open", None, None)
+    complete(scene, call)
+    with scene.database.read() as session:
+        (stored,) = list_model_calls(session, trace.id)
+    assert (stored.state, stored.reply, stored.usage, stored.price, stored.seconds) == (
+        "answered", REPLY.reply, REPLY.usage, REPLY.price, REPLY.seconds
+    )  # fmt: skip
+    assert (stored.purpose, stored.model, stored.error) == ("step", "gpt-4.1", None)
+    assert stored.answered_at >= stored.created_at
+
+
+def test_the_exact_messages_come_back(scene, trace):
+    assert prompt(scene, begin(scene, trace)) == [SYSTEM, ASKED]
+    assert prompt(scene, begin(scene, None, {"role": "user", "content": ""})) == [{"role": "user", "content": ""}]
+
+
+def test_a_prefix_that_prompts_repeat_is_stored_once(scene, trace):
+    begin(scene, trace)
+    before = stored_pieces(scene)
+    calls = [begin(scene, trace, SYSTEM, ASKED, {"role": "assistant", "content": f"step {n}"}) for n in range(20)]
+    assert stored_pieces(scene) == before + 20
+    assert prompt(scene, calls[7])[-1] == {"role": "assistant", "content": "step 7"}
+
+
+def test_the_beginning_of_one_message_that_grows_from_call_to_call_is_stored_once(scene, trace):
+    text = "".join(f"Observation {n}. " for n in range(5000))
+    lengths = range(len(text) // 2, len(text), PIECE_CHARACTERS)
+    calls = [begin(scene, trace, {"role": "user", "content": text[:length]}) for length in lengths]
+    assert stored_pieces(scene) <= len(text) // PIECE_CHARACTERS + len(calls) + 1
+    assert [prompt(scene, call)[0]["content"] for call in calls] == [text[:length] for length in lengths]
+
+
+def test_keys_are_not_stored(scene, trace):
+    key = 'sk-"quoted"\\1234'
+    call = begin(scene, trace, {"role": "user", "content": f"my key is {key}, again {key}"}, secrets=[key, ""])
+    assert prompt(scene, call) == [{"role": "user", "content": f"my key is {REDACTED}, again {REDACTED}"}]
+
+
+def test_equal_requests_have_equal_hashes_and_another_model_or_parameter_another_one():
+    request = ModelRequest("step", "gpt-4.1", [SYSTEM, ASKED], {"temperature": 0, "stop": ["x"]})
+    assert request.hash == ModelRequest("answer", "gpt-4.1", [SYSTEM, ASKED], {"stop": ["x"], "temperature": 0}).hash
+    others = (
+        ModelRequest("step", "gpt-4.1-mini", [SYSTEM, ASKED], request.parameters),
+        ModelRequest("step", "gpt-4.1", [ASKED], request.parameters),
+        ModelRequest("step", "gpt-4.1", [SYSTEM, ASKED]),
+    )
+    assert len({request.hash, *(other.hash for other in others)}) == 4
+
+
+def test_a_call_is_answered_once_and_a_failed_one_never(scene, trace):
+    answered, failed = complete(scene, begin(scene, trace)), begin(scene, trace)
+    with scene.database.begin() as session:
+        fail_model_call(session, failed.id, "the model does not answer", ModelReply(None, {"calls": 1}, None, 9.0))
+    for call in (answered, failed):
+        with pytest.raises(Conflict, match="came too late"):
+            complete(scene, call)
+    with scene.database.read() as session:
+        stored = session.get_one(ModelCall, failed.id)
+    assert (stored.state, stored.error, stored.usage, stored.seconds) == (
+        "failed",
+        "the model does not answer",
+        {"calls": 1},
+        9.0,
+    )
+
+
+def test_resuming_a_run_gives_up_the_calls_that_its_dead_process_left_open(scene, trace):
+    answered, left = complete(scene, begin(scene, trace)), begin(scene, trace)
+    with scene.database.begin() as session:
+        runs.reopen_run_trace(session, trace.id)
+    with scene.database.read() as session:
+        states = {call.id: call.state for call in list_model_calls(session, trace.id)}
+    assert states == {answered.id: "answered", left.id: "lost"}
+    with pytest.raises(Conflict, match="lost already; its reply came too late and is not used"):
+        complete(scene, left)
+    with scene.database.begin() as session:
+        assert mark_lost_model_calls(session, trace.id) == 0
+
+
+def test_a_step_is_linked_to_the_calls_that_decided_it_and_not_to_those_of_its_tool(scene, trace):
+    retried, decided = complete(scene, begin(scene, trace)), complete(scene, begin(scene, trace))
+    with scene.database.begin() as session:
+        seen = runs.trace_version(session, trace.id)
+        step = recording.begin_step(session, trace.id, NewStep("look", "query"), seen=seen)
+    own = complete(scene, begin(scene, trace, {"role": "user", "content": "SPARQL"}, step_id=step.id))
+    after = complete(scene, begin(scene, trace))
+    with scene.database.read() as session:
+        assert model_call_of_step(session, step.id).id == decided.id
+        steps = {call.id: call.step_id for call in list_model_calls(session, trace.id)}
+    assert steps == {retried.id: step.id, decided.id: step.id, own.id: step.id, after.id: None}
+
+
+def test_a_copied_step_was_decided_by_the_call_of_the_step_it_was_copied_from(scene, trace):
+    decided = complete(scene, begin(scene, trace))
+    with scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep("look"), seen=runs.trace_version(session, trace.id))
+        fork = traces.fork_trace(session, trace.id, 1, scene.ada.id)
+        step = recording.begin_step(session, fork.id, NewStep("by hand"), seen=fork.version)
+    with scene.database.read() as session:
+        copied = traces.load_trace(session, fork.id).steps[0]
+        assert model_call_of_step(session, copied.id).id == decided.id
+        assert model_call_of_step(session, step.id) is None
+
+
+def test_a_message_that_no_database_stores_exactly_is_refused(scene, trace):
+    with pytest.raises(StoreError, match="cannot be stored"):
+        begin(scene, trace, {"role": "user", "content": "\ud83d"})
+    with scene.database.read() as session:
+        assert list_model_calls(session, trace.id) == []
+
+
+def test_a_call_that_is_not_there_is_named(scene):
+    with pytest.raises(RowNotFound, match=f"no model call {scene.ada.id}"), scene.database.read() as session:
+        load_prompt(session, scene.ada.id)
