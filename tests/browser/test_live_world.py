@@ -34,7 +34,7 @@ def test_a_live_world_is_shown_looked_at_and_asked(page: Page, home: Showhow, ox
     ann = Visitor(page, home.url, "ann")
     ann.look("isle")
     host = oxigraph.url.split("/")[2]
-    expect(page.get_by_text(f"asks {host}")).to_be_visible()
+    expect(page.get_by_text(f"queries {host}")).to_be_visible()
     expect(page.get_by_text("The isle")).to_be_visible()
     ann.look("isle", view="look")
     expect(page.get_by_text("a live world is asked nothing before you do")).to_be_visible()

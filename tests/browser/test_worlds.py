@@ -136,7 +136,7 @@ def test_a_world_is_imported_from_an_upload_and_a_bad_file_is_told(page: Page, h
     expect(page.locator(".article")).to_contain_text("A lamp gives light.")
     expect(page.get_by_text("This world has no graph.")).to_be_visible()
     cleo.press("Alt+3")
-    expect(page.get_by_text("nothing to ask in SPARQL")).to_be_visible()
+    expect(page.get_by_text("no graph to query")).to_be_visible()
     cleo.press("Alt+4")
     expect(page.get_by_text("no questions of its own")).to_be_visible()
 
@@ -144,7 +144,7 @@ def test_a_world_is_imported_from_an_upload_and_a_bad_file_is_told(page: Page, h
 def test_an_article_leads_through_the_graph_to_others_and_to_a_family(page: Page, home: Showhow):
     dee = Visitor(page, home.url, "dee")
     dee.look("phantom", view="look")
-    expect(page.get_by_text("begin with one of these")).to_be_visible()
+    expect(page.get_by_text("start with one of these")).to_be_visible()
     dee.fill("Search", "physician")
     dee.choose("entities")
     page.get_by_label("Search", exact=True).fill("Aida Wang")
@@ -153,7 +153,7 @@ def test_an_article_leads_through_the_graph_to_others_and_to_a_family(page: Page
     page.locator(".st-key-hits button").first.click()
     dee.settle()
     expect(page.locator(".article h3")).to_have_text("Aida Wang")
-    drawing = page.get_by_role("group", name="What the graph says of Aida Wang")
+    drawing = page.get_by_role("group", name="Graph facts of Aida Wang")
     expect(drawing).to_contain_text("occupation")
     tree = page.get_by_role("group", name="Family tree")
     expect(tree.locator(".centre")).to_contain_text("Aida Wang")
@@ -165,7 +165,7 @@ def test_an_article_leads_through_the_graph_to_others_and_to_a_family(page: Page
     expect(page.locator(".article h3")).to_have_text(name)
     expect(tree.locator(".centre")).to_contain_text(name)
     expect(tree).to_contain_text("Aida Wang")
-    dee.choose("as the graph tells it")
+    dee.choose("family in the graph")
     expect(tree.locator(".centre")).to_contain_text(name)
     page.reload()
     expect(page.locator(".article h3")).to_have_text(name)
@@ -192,7 +192,7 @@ def test_the_console_has_the_limits_and_the_words_of_the_tool(page: Page, home: 
     eva.ask("SELECT ?place WHERE { wd:Q1365431 wdt:P19 ?place }")
     result.get_by_role("button", name="Sonnac").click()
     eva.settle()
-    expect(page.get_by_role("group", name="What the graph says of Sonnac")).to_be_visible()
+    expect(page.get_by_role("group", name="Graph facts of Sonnac")).to_be_visible()
 
 
 def test_a_question_is_found_opened_and_annotated(page: Page, home: Showhow):
@@ -205,7 +205,7 @@ def test_a_question_is_found_opened_and_annotated(page: Page, home: Showhow):
     expect(page.locator("h2.question")).not_to_have_text(first or "")
     fay.press("Alt+P")
     expect(page.locator("h2.question")).to_have_text(first or "")
-    fay.fill("Text has", "occupation is theatre manager")
+    fay.fill("Search", "occupation is theatre manager")
     count = page.get_by_text(re.compile(r"Question 1 of \d+$"))
     expect(count).not_to_have_text("Question 1 of 500")
     text = page.locator("h2.question").text_content() or ""
@@ -221,7 +221,7 @@ def test_a_question_is_found_opened_and_annotated(page: Page, home: Showhow):
     # Once more is the same draft, and no second question.
     here = page.url
     fay.look("phantom", view="questions")
-    fay.fill("Text has", "occupation is theatre manager")
+    fay.fill("Search", "occupation is theatre manager")
     fay.press("Alt+A")
     page.wait_for_selector(".st-key-acts")
     expect(page.locator("h1")).to_have_text(text)

@@ -1,7 +1,4 @@
-"""An article or a web page beside what the graph says of its entity, and the family of a person.
-
-Searching a world's articles, its web pages or, where it has neither, its graph.
-"""
+"""World explorer: search, an article or web page next to the graph facts of its entity, and family trees."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +23,7 @@ MAX_SUGGESTIONS = 10
 
 @dataclass(frozen=True, slots=True)
 class WorldSearchResult:
-    """One thing found and where a click on it leads."""
+    """A search result and the action of a click on it."""
 
     title: str
     note: str
@@ -36,7 +33,7 @@ class WorldSearchResult:
 
 
 def show_world_search(sources: World) -> None:
-    """The search box and what is found with it."""
+    """Show the search box and its results."""
     places = _searchable_sources(sources)
     if not places:
         return
@@ -57,55 +54,55 @@ def show_world_search(sources: World) -> None:
 
 
 def show_suggestions(sources: World) -> None:
-    """Something to begin with on a page where nothing is chosen yet."""
+    """Show suggestions while nothing is selected."""
     if sources.metadata.get("kind") == LIVE_KIND:
-        st.caption("Search above for a name or a question; a live world is asked nothing before you do.")
+        st.caption("Search above for a name or a question. A live world is only queried when you search.")
         return
-    found = _first_items(sources)
-    if not found:
+    suggestions = _first_items(sources)
+    if not suggestions:
         return
-    st.caption("Search above, or begin with one of these:")
+    st.caption("Search above, or start with one of these:")
     with st.container(horizontal=True, gap="small", key="beginnings"):
-        for place, one in enumerate(found):
+        for place, one in enumerate(suggestions):
             st.button(escape_markdown(one.title), key=f"begin_{place}", on_click=one.on_open, args=(one.target,))
 
 
 def _searchable_sources(sources: World) -> dict[str, Callable[[str], list[WorldSearchResult]]]:
     text, web, graph = sources.text, sources.web, sources.graph
-    found: dict[str, Callable[[str], list[WorldSearchResult]]] = {}
+    searches: dict[str, Callable[[str], list[WorldSearchResult]]] = {}
     if text is not None:
-        found["articles"] = lambda query: [
+        searches["articles"] = lambda query: [
             WorldSearchResult(hit.title, hit.snippet, go_to_article, hit.title, hit.relaxed)
             for hit in text.search(query, MAX_HITS)
         ]
     if web is not None:
-        found["web pages"] = lambda query: [
+        searches["web pages"] = lambda query: [
             WorldSearchResult(
                 hit.title, f"{_strip_scheme(hit.address)}: {hit.snippet}", go_to_page, hit.address, hit.relaxed
             )
             for hit in web.search(query, MAX_HITS)
         ]
     if graph is not None:
-        found["entities"] = lambda query: [
+        searches["entities"] = lambda query: [
             WorldSearchResult(one.label, f"{one.id} {one.description or ''}", go_to_entity, one.id)
             for one in graph.find(query, MAX_HITS)
         ]
-    return found
+    return searches
 
 
 def _strip_scheme(address: str) -> str:
-    # With its scheme it would be drawn as a link out of the world.
+    # With its scheme, Markdown would render it as an external link.
     return address.partition("://")[2] or address
 
 
-def _show_results(found: list[WorldSearchResult]) -> None:
-    if not found:
-        st.caption("Nothing is found; try fewer words, or another name.")
+def _show_results(results: list[WorldSearchResult]) -> None:
+    if not results:
+        st.caption("No results. Try fewer words, or another name.")
         return
-    if all(one.relaxed for one in found):
-        st.caption("Nothing has all of the words; these have some.")
-    with st.container(key="hits", gap="small", height=230 if len(found) > 3 else "content"):
-        for place, one in enumerate(found):
+    if all(one.relaxed for one in results):
+        st.caption("No result has all of the words; these have some of them.")
+    with st.container(key="hits", gap="small", height=230 if len(results) > 3 else "content"):
+        for place, one in enumerate(results):
             with st.container(gap=None):
                 st.button(
                     escape_markdown(one.title),
@@ -128,23 +125,23 @@ def _first_items(sources: World) -> list[WorldSearchResult]:
     return [WorldSearchResult(one.label, "", go_to_entity, one.id) for one in sources.graph.entities(ids)]
 
 
-ACTUAL_FAMILY, GRAPH_FAMILY = "as it is", "as the graph tells it"
+ACTUAL_FAMILY, GRAPH_FAMILY = "true family", "family in the graph"
 LARGE_WORLD_PEOPLE = 200_000
-"""People of a universe whose families are drawn from the graph unless somebody asks for the whole truth."""
+"""Above this size, families are drawn from the graph by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorldLocation:
-    """What is looked at: an article (a web page is drawn as one) and an entity, either of them perhaps missing."""
+    """The selected article (or web page) and entity; either may be missing."""
 
     article: Article | None = None
     entity: str | None = None
     address: str = ""
-    """Of the web page."""
+    """URL of the web page."""
 
 
 def show_world_explorer(world: SelectedWorld) -> None:
-    """Search, what was found, the article beside the graph, the family."""
+    """Show search, article and graph side by side, and the family."""
     sources = world.open()
     show_world_search(sources)
     try:
@@ -165,7 +162,7 @@ def show_world_explorer(world: SelectedWorld) -> None:
 
 
 def _resolve_location(sources: World) -> WorldLocation:
-    """What the address means; an article and its entity are found from each other."""
+    """Resolve the URL parameters; an article and its entity are resolved from each other."""
     title, entity, address = get_url_parameter("title"), get_url_parameter("entity"), get_url_parameter("page")
     if address and sources.web is not None:
         page = sources.web.fetch(address)
@@ -175,13 +172,13 @@ def _resolve_location(sources: World) -> WorldLocation:
         return WorldLocation(article, article.entity or _find_entity(sources, article.title))
     if not entity:
         return WorldLocation()
-    known = sources.graph.entities([entity]) if sources.graph is not None else []
-    if not known or known[0].title is None or sources.text is None:
+    entities = sources.graph.entities([entity]) if sources.graph is not None else []
+    if not entities or entities[0].title is None or sources.text is None:
         return WorldLocation(entity=entity)
     try:
-        return WorldLocation(sources.text.article(known[0].title), entity)
+        return WorldLocation(sources.text.article(entities[0].title), entity)
     except NotFound:
-        # A sitelink may lead to an article that this world does not have.
+        # A sitelink may name an article that this world lacks.
         return WorldLocation(entity=entity)
 
 
@@ -207,12 +204,12 @@ def _show_text(world: SelectedWorld, place: WorldLocation, sources: World) -> No
 
 
 def _show_page_errors(world: SelectedWorld, address: str) -> None:
-    """What the page gets wrong, which a reader of it cannot know."""
-    known = world.page_errors()
-    if known is None:
+    """Show the false statements of the page."""
+    marks_by_address = world.page_errors()
+    if marks_by_address is None:
         return
-    marks = known.get(address, [])
-    st.caption("What this page gets wrong:" if marks else "Nothing on this page is wrong.")
+    marks = marks_by_address.get(address, [])
+    st.caption("False statements on this page:" if marks else "This page has no false statements.")
     if marks:
         rows = [
             [
@@ -223,8 +220,8 @@ def _show_page_errors(world: SelectedWorld, address: str) -> None:
             ]
             for mark in marks
         ]
-        columns = ("it says", "that is", "true is", "of")
-        show_table(columns, rows, key="marks", label="What the page gets wrong", go=go_to_entity)
+        columns = ("statement", "reason", "true value", "person")
+        show_table(columns, rows, key="marks", label="False statements", go=go_to_entity)
 
 
 def _value_cell(value: dict[str, str | None] | None) -> TableCell | None:
@@ -251,13 +248,11 @@ def _render_paragraph(sentences: list[str]) -> str:
 
 
 def _show_graph(place: WorldLocation, graph: GraphSource | None) -> None:
-    st.subheader("What the graph says", anchor=False)
+    st.subheader("Graph", anchor=False)
     if graph is None:
         st.caption("This world has no graph.")
     elif place.entity is None:
-        st.caption(
-            "A web page names nobody by an id." if place.address else "The graph has no entity for this article."
-        )
+        st.caption("Web pages have no entity." if place.address else "The graph has no entity for this article.")
     else:
         try:
             show_neighbourhood(load_neighbourhood(graph, place.entity), key="neighbourhood", go=go_to_entity)
@@ -283,16 +278,16 @@ def _show_family(world: SelectedWorld, sources: World, entity: str) -> None:
                 required=True,
             )
     try:
-        found = (
+        family = (
             _load_actual_family(world, entity) if how == ACTUAL_FAMILY else _load_graph_family(sources.graph, entity)
         )
     except SourceError as failed:
         st.warning(escape_markdown(str(failed)))
         return
-    if found is None:
-        st.caption("It has no family here: it is nobody, or nobody is known to be related.")
+    if family is None:
+        st.caption("No family: the entity is no person, or has no known relatives.")
     else:
-        show_family(found, key="family", go=go_to_entity)
+        show_family(family, key="family", go=go_to_entity)
 
 
 def _load_graph_family(graph: GraphSource | None, entity: str) -> Family | None:
@@ -300,6 +295,6 @@ def _load_graph_family(graph: GraphSource | None, entity: str) -> Family | None:
 
 
 def _load_actual_family(world: SelectedWorld, entity: str) -> Family | None:
-    with st.spinner("Reading what is true of this world …"):
+    with st.spinner("Loading the universe …"):
         universe = world.universe()
     return build_universe_family(universe, entity) if universe is not None else None

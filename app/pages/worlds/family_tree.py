@@ -1,4 +1,4 @@
-"""A family, drawn: one generation a row, a click goes to a relative."""
+"""Drawing of a family tree: one row per generation; a click opens a relative."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -9,20 +9,20 @@ from fiction.family import Family, Relative
 
 WIDTH, HEIGHT, GAP, ROW_HEIGHT = 136, 44, 14, 86
 BUS_OFFSET = 20
-"""Pixels between the line that joins brothers and sisters and their boxes."""
+"""Pixels between the line that joins siblings and their boxes."""
 GENERATION_LABELS = ("grandparents", "parents", "this generation", "children", "grandchildren")
 MARGIN = 112
-"""Room on the left for the names of the generations."""
+"""Left margin for the labels of the generations."""
 
 
 def show_family(family: Family, *, key: str, go: Callable[[str], None]) -> None:
-    """Draw the family with the centre in view."""
+    """Draw the family tree."""
     boxes, lines = lay_out_family(family)
     draw_diagram(boxes, lines, key=key, label="Family tree", go=go)
 
 
 def lay_out_family(family: Family) -> tuple[list[DiagramBox], list[DiagramLine]]:
-    """The boxes and lines of the tree, from the top left corner; no two boxes overlap."""
+    """Compute boxes and lines of the tree, relative to the top left corner; boxes do not overlap."""
     tree = _FamilyTreeLayout(family)
     tree.place_own_generation()
     tree.place_ancestors()
@@ -31,7 +31,7 @@ def lay_out_family(family: Family) -> tuple[list[DiagramBox], list[DiagramLine]]
 
 
 class _FamilyTreeLayout:
-    """A tree being laid out, generation by generation round the centre, at x of any sign."""
+    """Lays out a tree, generation by generation around the centre person; x may be negative until `build`."""
 
     def __init__(self, family: Family) -> None:
         self._family = family
@@ -41,7 +41,7 @@ class _FamilyTreeLayout:
         self._couple: list[DiagramBox] = []
 
     def place_own_generation(self) -> None:
-        """The centre among its brothers and sisters by age, its partners beside it."""
+        """Place the centre among its siblings by age, and its partners next to it."""
         family = self._family
         partners = family.partners.get(family.centre, ())
         x = 0.0
@@ -55,7 +55,7 @@ class _FamilyTreeLayout:
         self._connect_partners(self._couple)
 
     def place_ancestors(self) -> None:
-        """The parents above the middle of their children, each below its own parents."""
+        """Place the parents above the middle of their children, and the grandparents above them."""
         family = self._family
         parents = family.parents.get(family.centre, ())
         if not parents:
@@ -72,7 +72,7 @@ class _FamilyTreeLayout:
         self._connect_children(couple, self._brood)
 
     def place_descendants(self) -> None:
-        """The children with their partners below the couple, and their children below them."""
+        """Place the children with their partners below the couple, and the grandchildren below them."""
         family = self._family
         children = family.children(family.centre)
         units = {child: [child, *family.partners.get(child, ())] for child in children}
@@ -90,7 +90,7 @@ class _FamilyTreeLayout:
         self._connect_children(self._couple, brood)
 
     def build(self) -> tuple[list[DiagramBox], list[DiagramLine]]:
-        """What was laid out, moved so that it begins at the top left, with the names of the generations."""
+        """Shift the layout to the top left corner and add the labels of the generations."""
         left = min(box.x for box, _ in self._boxes) - MARGIN
         top = min(box.y for box, _ in self._boxes)
         rows = sorted({row for _, row in self._boxes})
@@ -119,13 +119,13 @@ class _FamilyTreeLayout:
             self._lines.append(DiagramLine(((left.x + left.width, y), (right.x, y))))
 
     def _connect_children(self, parents: Sequence[DiagramBox], children: Sequence[DiagramBox]) -> None:
-        """From the parents' middle down to the line that joins the children, and to each of them."""
+        """Draw the lines from the parents down to each child."""
         if not parents or not children:
             return
         self._connect_partners(parents)
         x = _centre_x(parents)
         bus = children[0].y - BUS_OFFSET
-        # The middle of two is the line between them; of one or three it is below a box.
+        # The middle of an even number of parents is the line between two boxes, else a box.
         start = parents[0].y + (HEIGHT if len(parents) % 2 else HEIGHT / 2)
         self._lines.append(DiagramLine(((x, start), (x, bus))))
         for child in children:

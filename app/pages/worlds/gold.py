@@ -1,6 +1,6 @@
-"""All that is known of a question: its answers and, in every formalism, the way to them.
+"""A gold question: its answers, its gold reasoning in each formalism, and its gold trace.
 
-The gold trace of a question, made by really running the tools when somebody asks for it.
+The gold trace is made on demand, by running the tools.
 """
 
 import json
@@ -25,20 +25,20 @@ from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import format_needs
 
 GOLD_TRACE_KEY = "gold_trace"
-"""The gold trace that was made last, with the build and the question that it is of."""
+"""Session key of the last gold trace, with the build of the world and the question id."""
 MAX_PEOPLE = 200_000
-"""People of a world of which the page makes no gold traces: all of its facts would be read for one."""
+"""Largest world for which the page makes gold traces; each one reads all facts."""
 
 
 def show_gold_trace(world: SelectedWorld, row: dict[str, Any]) -> None:
-    """A button that makes the trace, and the trace."""
+    """Show the gold trace, or a button that makes it."""
     if int(world.about.get("people", 0)) > MAX_PEOPLE or not (world.folder / FACT_SOURCES_FILE).is_file():
         st.caption(f"`showhow world trace {world.name} {escape_markdown(str(row.get('id')))}` makes it.")
         return
     place = (world.stamp, row.get("id"))
     made = st.session_state.get(GOLD_TRACE_KEY)
     if made is None or made[0] != place:
-        st.caption("A trace that follows the gold reasoning, every step a real call of a tool on this world's sources.")
+        st.caption("A trace that follows the gold reasoning; every step is a real tool call on this world's sources.")
         if not st.button("Make the trace", key="make_trace"):
             return
         with st.spinner("Running the tools …"):
@@ -56,7 +56,7 @@ MAX_TEXT_CHARACTERS = 40_000
 
 
 def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> None:
-    """Draw the question with everything of its gold."""
+    """Show the question with all its gold parts."""
     st.html(f'<h2 class="question">{escape_html(row["text"])}</h2>')
     st.caption(escape_markdown(" · ".join(_question_facts(row))))
     with st.container(horizontal=True, gap="small"):
@@ -70,20 +70,20 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
             )
     _show_answers(row)
     parts = {name: draw for name, draw in _PART_VIEWS.items() if row.get(name)}
-    drawn = {_PART_TITLES[name]: draw for name, draw in parts.items()}
+    views = {_PART_TITLES[name]: draw for name, draw in parts.items()}
     if row.get("expression"):
-        drawn["Trace"] = partial(show_gold_trace, world)
-    drawn["Everything"] = _show_raw_record
-    for tab, draw in zip(st.tabs(list(drawn), key="gold"), drawn.values(), strict=True):
+        views["Trace"] = partial(show_gold_trace, world)
+    views["Everything"] = _show_raw_record
+    for tab, draw in zip(st.tabs(list(views), key="gold"), views.values(), strict=True):
         with tab:
             draw(row)
 
 
 def _question_facts(row: QuestionRow) -> list[str]:
-    told = [str(row[name]) for name in ("id", "kind", "structure") if row.get(name)]
-    told += [f"{name} {row[name]}" for name in ("difficulty", "hops") if row.get(name) is not None]
+    details = [str(row[name]) for name in ("id", "kind", "structure") if row.get(name)]
+    details += [f"{name} {row[name]}" for name in ("difficulty", "hops") if row.get(name) is not None]
     needs = format_needs(row.get("needs"))
-    return told + ([f"needs {needs}"] if needs else [])
+    return details + ([f"needs {needs}"] if needs else [])
 
 
 def _open_in_console(key: str, sparql: str) -> None:
@@ -95,12 +95,12 @@ def _show_answers(row: QuestionRow) -> None:
     answers = row.get("answers") or []
     st.markdown(f"**{len(answers):,} gold {'answer' if len(answers) == 1 else 'answers'}**")
     if not answers:
-        st.caption("Nothing in this world answers it, and that is the right answer.")
+        st.caption("This question has no answer in this world; the correct response is to say so.")
         return
     rows = [[_answer_cell(one)] for one in answers[:MAX_ANSWERS]]
     show_table(("answer",), rows, key="answers", label="Gold answers", go=go_to_entity)
     if len(answers) > MAX_ANSWERS:
-        st.caption(f"The first {MAX_ANSWERS}; all of them are in the world's questions.jsonl.")
+        st.caption(f"The first {MAX_ANSWERS} answers; questions.jsonl of the world has all of them.")
 
 
 def _answer_cell(one: Any) -> TableCell:
@@ -114,51 +114,51 @@ def _show_sparql(row: QuestionRow) -> None:
     needs = row.get("needs")
     if isinstance(needs, list) and ["graph"] not in needs:
         st.caption(
-            "On a graph that tells every fact it gives the gold answers; this world's graph tells a part of them."
+            "The query returns the gold answers on a graph with all facts; this world's graph has only some of them."
         )
     st.code(row["sparql"], language="sparql", wrap_lines=True)
 
 
 def _show_tree(row: QuestionRow) -> None:
-    st.caption("Numbers in brackets stand for the answers of that question. Search, Relate and Filter ask a source.")
+    st.caption("Numbers in brackets refer to the answers of that question. Search, Relate and Filter query a source.")
     st.html(f'<ul class="tree">{_render_branch(row["tree"])}</ul>')
 
 
 def _render_branch(node: QuestionRow) -> str:
     call = ""
     if operator := node.get("operator"):
-        told = node["how"] if "how" in node else ", ".join(map(str, node.get("arguments", ())))
-        call = f' <span class="operator">{escape_html(str(operator))}({escape_html(str(told))})</span>'
+        details = node["how"] if "how" in node else ", ".join(map(str, node.get("arguments", ())))
+        call = f' <span class="operator">{escape_html(str(operator))}({escape_html(str(details))})</span>'
     below = "".join(map(_render_branch, node.get("children", ())))
-    found = escape_html(_format_answers(node))
+    answers = escape_html(_format_answers(node))
     children = f"<ul>{below}</ul>" if below else ""
     number = f"[{node.get('number', '')}] "
     text = escape_html(str(node.get("question", "")))
-    return f'<li><span class="place">{number}</span>{text}{call}<br><span class="found">{found}</span>{children}</li>'
+    return f'<li><span class="place">{number}</span>{text}{call}<br><span class="found">{answers}</span>{children}</li>'
 
 
-def _format_answers(told: QuestionRow, most: int = 5) -> str:
-    """The answers of one step in a line."""
-    answers = told.get("answers") or []
-    shown = ", ".join(_answer_cell(one).text for one in answers[:most])
-    left = int(told.get("count", len(answers))) - min(len(answers), most)
-    return f"→ {shown or 'nobody and nothing'}{f' and {left:,} more' if left > 0 else ''}"
+def _format_answers(row: QuestionRow, most: int = 5) -> str:
+    """Answers of one step in one line."""
+    answers = row.get("answers") or []
+    text = ", ".join(_answer_cell(one).text for one in answers[:most])
+    left = int(row.get("count", len(answers))) - min(len(answers), most)
+    return f"→ {text or 'no answer'}{f' and {left:,} more' if left > 0 else ''}"
 
 
 def _show_triples(row: QuestionRow) -> None:
-    found = row["triples"]
+    triples = row["triples"]
     columns = ("subject", "relation", "object")
     st.markdown("**The question as triples**")
-    asked = [[TableCell(str(part)) for part in triple] for triple in found.get("decomposition", ())]
-    show_table(columns, asked, key="decomposition", label="The question as triples")
+    rows = [[TableCell(str(part)) for part in triple] for triple in triples.get("decomposition", ())]
+    show_table(columns, rows, key="decomposition", label="The question as triples")
     st.markdown("**The facts that complete them**")
     facts = [
         [_entity_cell(fact, "subject"), _relation_cell(fact), _entity_cell(fact, "object")]
-        for fact in found.get("completed", ())
+        for fact in triples.get("completed", ())
     ]
     show_table(columns, facts, key="completed", label="The facts that complete them", go=go_to_entity)
-    if found.get("left_off"):
-        st.caption("There are more facts; of each step the first ones are written.")
+    if triples.get("left_off"):
+        st.caption("Only the first facts of each step are listed.")
 
 
 def _entity_cell(fact: QuestionRow, end: str) -> TableCell:
@@ -173,14 +173,14 @@ def _relation_cell(fact: QuestionRow) -> TableCell:
 def _show_subquestions(row: QuestionRow) -> None:
     items = []
     for one in row["subquestions"]:
-        asked = "asks a source" if one.get("retrieval") else "reasons about what is known"
+        retrieval = "retrieval" if one.get("retrieval") else "reasoning over earlier answers"
         facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in one.get("facts", ()))
         more = "<li>and more facts</li>" if one.get("more_facts") else ""
         items.append(
-            f'<li>{escape_html(one["question"])} <span class="operator">{asked}</span><br>'
+            f'<li>{escape_html(one["question"])} <span class="operator">{retrieval}</span><br>'
             f'<span class="found">{escape_html(_format_answers(one))}</span><ul>{facts}{more}</ul></li>'
         )
-    st.caption("#2 stands for the answer of the second one.")
+    st.caption("#2 refers to the answer of the second sub-question.")
     st.html(f'<ol class="tree">{"".join(items)}</ol>')
 
 
@@ -188,7 +188,7 @@ def _show_raw_record(row: QuestionRow) -> None:
     text = json.dumps(row, ensure_ascii=False, indent=1)
     st.code(text[:MAX_TEXT_CHARACTERS], language="json", wrap_lines=True, height=420)
     if len(text) > MAX_TEXT_CHARACTERS:
-        st.caption(f"{len(text) - MAX_TEXT_CHARACTERS:,} more characters; the world's questions.jsonl has them.")
+        st.caption(f"{len(text) - MAX_TEXT_CHARACTERS:,} more characters; see questions.jsonl of the world.")
 
 
 _PART_TITLES = {"sparql": "Query", "tree": "Atomic tree", "triples": "Triples", "subquestions": "Sub-questions"}

@@ -1,4 +1,4 @@
-"""What the graph says of an entity, drawn: its relations branch off, each to its values."""
+"""Drawing of an entity's neighbourhood: its relations with their values."""
 
 from collections.abc import Callable
 
@@ -9,22 +9,26 @@ from worlds.neighbourhood import Branch, Neighbourhood
 CENTRE_WIDTH, NAME_WIDTH, VALUE_WIDTH = 340, 108, 186
 HEIGHT, ROW_STEP, GAP = 25, 29, 7
 TRUNK_X, NAMES_X, VALUES_X = 14, 28, 154
-"""Where the trunk, the relations' names and the values begin, in pixels from the left."""
+"""Left edges of the trunk, the relation labels and the values, in pixels."""
 
 
-def show_neighbourhood(found: Neighbourhood, *, key: str, go: Callable[[str], None]) -> None:
-    """Draw it; a click on an entity goes there."""
-    boxes, lines = lay_out_neighbourhood(found)
-    draw_diagram(boxes, lines, key=key, label=f"What the graph says of {found.centre.label}", go=go)
+def show_neighbourhood(neighbourhood: Neighbourhood, *, key: str, go: Callable[[str], None]) -> None:
+    """Draw the neighbourhood; a click on an entity opens it."""
+    boxes, lines = lay_out_neighbourhood(neighbourhood)
+    draw_diagram(boxes, lines, key=key, label=f"Graph facts of {neighbourhood.centre.label}", go=go)
 
 
-def lay_out_neighbourhood(found: Neighbourhood) -> tuple[list[DiagramBox], list[DiagramLine]]:
-    """The entity on top, its relations down a trunk; arrows lead from a subject to its object."""
-    note = f"{found.centre.id} · {found.centre.description}" if found.centre.description else found.centre.id
-    boxes = [DiagramBox(0, 0, CENTRE_WIDTH, 42, found.centre.label, note, look="centre")]
+def lay_out_neighbourhood(neighbourhood: Neighbourhood) -> tuple[list[DiagramBox], list[DiagramLine]]:
+    """Compute boxes and lines: the entity on top, its relations below; arrows point from subject to object."""
+    note = (
+        f"{neighbourhood.centre.id} · {neighbourhood.centre.description}"
+        if neighbourhood.centre.description
+        else neighbourhood.centre.id
+    )
+    boxes = [DiagramBox(0, 0, CENTRE_WIDTH, 42, neighbourhood.centre.label, note, look="centre")]
     lines: list[DiagramLine] = []
     y = 42.0 + 2 * GAP
-    for branch in found.branches:
+    for branch in neighbourhood.branches:
         boxes.append(
             DiagramBox(NAMES_X, y, NAME_WIDTH, HEIGHT, _relation_label(branch), branch.relation.id, look="name")
         )
@@ -35,14 +39,14 @@ def lay_out_neighbourhood(found: Neighbourhood) -> tuple[list[DiagramBox], list[
 
 
 def _relation_label(branch: Branch) -> str:
-    """What the entity is to the values: a father to his children "father of"."""
+    """Label of a branch; an incoming relation is read in reverse: "father of"."""
     label = branch.relation.label
-    # "instance of" and "located in" cannot be turned round; the arrow shows which way they go.
+    # "instance of" and "located in" cannot be reversed; the arrow shows the direction.
     return label if branch.outgoing or label.endswith((" of", " in", " by", " at")) else f"{label} of"
 
 
 def _lay_out_values(branch: Branch, y: float, boxes: list[DiagramBox], lines: list[DiagramLine]) -> float:
-    """Put the values of a branch beside its name; gives where they end."""
+    """Place the values of a branch next to its label; returns their lower end."""
     root = (NAMES_X + NAME_WIDTH, y + HEIGHT / 2)
     for value in branch.values:
         turn = (NAMES_X + NAME_WIDTH + 8, y + HEIGHT / 2)

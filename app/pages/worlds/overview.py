@@ -1,6 +1,6 @@
-"""What a world is: its sizes, how it was made, how its facts are spread, what its questions are like.
+"""Overview of a world: sizes, origin, split of the facts, and charts of its questions.
 
-What a live world is: whom it asks, as what, and what it has kept of the answers.
+For a live world: its hosts, the connection settings, and the size of its response cache.
 """
 
 from collections import Counter
@@ -28,14 +28,14 @@ FIELD_LABELS = {
     "articles of": "articles of",
     "language": "language",
     "graph of": "graph of",
-    "hosts": "asks",
+    "hosts": "hosts",
     "licence": "licence",
     "hash": "hash of its description",
 }
 
 
 def show_live_world(world: SelectedWorld) -> None:
-    """Its hosts, the state of what a call needs, and how to try it."""
+    """Show hosts, connection settings and description of a live world."""
     record = world.folder / RESPONSE_CACHE_FILE
     with st.container(horizontal=True, key="sizes"):
         st.metric("hosts", len(world.about.get("hosts", [])), width="content")
@@ -46,22 +46,24 @@ def show_live_world(world: SelectedWorld) -> None:
         for name, title in FIELD_LABELS.items()
         if name in world.about
     ]
-    rows.append([TableCell("described"), TableCell(format_build_time(world.about))])
-    show_table(("what", "value"), rows, key="origin", label="What the live world is")
+    rows.append([TableCell("added"), TableCell(format_build_time(world.about))])
+    show_table(("field", "value"), rows, key="origin", label="Description of the live world")
     st.caption(
-        "Every answer is recorded, given again for some days, and there for work offline. "
-        f"`showhow world check {escape_markdown(world.name)}` tries every source once and tells what works."
+        "Every response is recorded, reused for some days, and available offline. "
+        f"`showhow world check {escape_markdown(world.name)}` calls every source once and reports what works."
     )
 
 
 def _show_connection_state() -> None:
-    found = services().settings
-    if found.as_of is not None:
-        st.info(f"It answers as it did on {found.as_of:%d %b %Y %H:%M %Z}, from its record (SHOWHOW_AS_OF).")
-    elif found.offline:
-        st.info("Showhow is offline: it answers what it has answered before, from its record (SHOWHOW_OFFLINE).")
-    elif not found.contact:
-        st.warning("No host is asked yet: set SHOWHOW_CONTACT to an e-mail address or a page where you can be reached.")
+    settings = services().settings
+    if settings.as_of is not None:
+        st.info(f"Responses are those recorded by {settings.as_of:%d %b %Y %H:%M %Z} (SHOWHOW_AS_OF).")
+    elif settings.offline:
+        st.info("Showhow is offline: only recorded responses are available (SHOWHOW_OFFLINE).")
+    elif not settings.contact:
+        st.warning(
+            "No requests are sent yet: set SHOWHOW_CONTACT to an e-mail address or a page where you can be reached."
+        )
 
 
 def _format_site_value(value: object) -> str:
@@ -79,13 +81,13 @@ SOURCE_COLOURS = {
     "text + graph + web": "#6b6f76",
 }
 RANGE_LIMITS = (5, 10, 20, 50, 100, 500, 1000)
-"""Where the bars of large numbers end."""
+"""Upper limits of the bars of large numbers."""
 MAX_BARS = 12
 MAX_SHORTFALLS = 100
 
 
 def show_world_overview(world: SelectedWorld) -> None:
-    """Draw all of it, or say in one sentence what this world does not have."""
+    """Show all parts of the overview; a caption says which parts the world lacks."""
     if world.is_live:
         show_live_world(world)
         return
@@ -100,13 +102,13 @@ def show_world_overview(world: SelectedWorld) -> None:
 
 
 def _show_origin(world: SelectedWorld, sizes: dict[str, int]) -> None:
-    told = [
+    fields = [
         (key, _format_value(value)) for key, value in world.about.items() if key not in (*sizes, "name", "shortfalls")
     ]
     with st.expander("How it was made"):
-        rows = [[TableCell(key.replace("_", " ")), TableCell(value)] for key, value in told]
-        show_table(("what", "value"), rows, key="origin", label="How the world was made")
-        st.caption("The same seed, options and version make the same world again, with the same hash.")
+        rows = [[TableCell(key.replace("_", " ")), TableCell(value)] for key, value in fields]
+        show_table(("field", "value"), rows, key="origin", label="How the world was made")
+        st.caption("The same seed, options and version generate the same world, with the same hash.")
 
 
 def _format_value(value: object) -> str:
@@ -121,29 +123,27 @@ def _load_fact_spread(folder: Path, _stamp: str) -> dict[str, dict[str, int]]:
 
 
 def _show_split(world: SelectedWorld) -> None:
-    st.subheader("Which source tells what", anchor=False)
+    st.subheader("Facts by source", anchor=False)
     if not (world.folder / UNIVERSE_FILE).is_file() or not (world.folder / FACT_SOURCES_FILE).is_file():
-        st.caption(
-            "Only of a generated world is it known which source tells which fact; this world has no such record."
-        )
+        st.caption("Only generated worlds record the sources of each fact; this world has no such record.")
         return
-    found = _load_fact_spread(world.folder, world.stamp)
-    columns = [sources for sources in SOURCE_COLOURS if any(sources in counts for counts in found.values())]
+    spread = _load_fact_spread(world.folder, world.stamp)
+    columns = [sources for sources in SOURCE_COLOURS if any(sources in counts for counts in spread.values())]
     with st.container(horizontal=True, gap="medium"):
-        st.vega_lite_chart(_split_chart(found, columns), width=460)
+        st.vega_lite_chart(_split_chart(spread, columns), width=460)
         rows = [
             [TableCell(fact), *(TableCell(f"{counts.get(sources, 0):,}", number=True) for sources in columns)]
-            for fact, counts in found.items()
+            for fact, counts in spread.items()
         ]
         with st.container(width=440):
-            show_table(("fact", *columns), rows, key="split", label="Facts by the sources that tell them")
-    st.caption("Facts of each kind, by the sources that tell them. Names and genders are told everywhere.")
+            show_table(("fact", *columns), rows, key="split", label="Facts by source")
+    st.caption("Facts of each kind, by the sources that state them. Names and genders are in every source.")
 
 
-def _split_chart(found: dict[str, dict[str, int]], columns: list[str]) -> dict[str, Any]:
+def _split_chart(spread: dict[str, dict[str, int]], columns: list[str]) -> dict[str, Any]:
     rows = [
-        {"fact": fact, "told by": sources, "facts": counts[sources], "order": columns.index(sources)}
-        for fact, counts in found.items()
+        {"fact": fact, "sources": sources, "facts": counts[sources], "order": columns.index(sources)}
+        for fact, counts in spread.items()
         for sources in columns
         if sources in counts
     ]
@@ -155,31 +155,31 @@ def _split_chart(found: dict[str, dict[str, int]], columns: list[str]) -> dict[s
             "y": {
                 "field": "fact",
                 "type": "nominal",
-                "sort": list(found),
+                "sort": list(spread),
                 "title": None,
                 "axis": {"labelOverlap": False},
             },
             "x": {"field": "facts", "type": "quantitative", "title": "facts"},
             "color": {
-                "field": "told by",
+                "field": "sources",
                 "type": "nominal",
                 "scale": {"domain": columns, "range": [SOURCE_COLOURS[sources] for sources in columns]},
                 "legend": {"orient": "bottom", "columns": 4},
             },
             "order": {"field": "order", "type": "quantitative"},
-            "tooltip": [{"field": name} for name in ("fact", "told by", "facts")],
+            "tooltip": [{"field": name} for name in ("fact", "sources", "facts")],
         },
     }
 
 
 def _show_charts(world: SelectedWorld) -> None:
-    st.subheader("Its questions", anchor=False)
+    st.subheader("Questions", anchor=False)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:
         st.caption(
-            "This world has no questions of its own: a generated one has. `showhow questions import` brings those of "
-            "a file into a project."
+            "This world has no questions of its own; generated worlds have. `showhow questions import` imports some "
+            "from a file into a project."
         )
         return
     heads = questions.heads
@@ -199,11 +199,11 @@ def _show_charts(world: SelectedWorld) -> None:
 def _show_shortfalls(shortfalls: list[str]) -> None:
     if not shortfalls:
         return
-    with st.expander(f"{len(shortfalls):,} templates gave fewer questions than were asked for"):
-        rows = [[TableCell(told)] for told in shortfalls[:MAX_SHORTFALLS]]
-        show_table(("what was found",), rows, key="shortfalls", label="What could not be asked")
+    with st.expander(f"{len(shortfalls):,} templates have fewer questions than requested"):
+        rows = [[TableCell(shortfall)] for shortfall in shortfalls[:MAX_SHORTFALLS]]
+        show_table(("shortfall",), rows, key="shortfalls", label="Templates with too few questions")
         if len(shortfalls) > MAX_SHORTFALLS:
-            st.caption("And others, which world.toml names.")
+            st.caption("world.toml lists all of them.")
 
 
 def _known_numbers(values: Iterable[int | None]) -> Iterable[int]:
@@ -211,20 +211,20 @@ def _known_numbers(values: Iterable[int | None]) -> Iterable[int]:
 
 
 def _count_needs(heads: tuple[QuestionSummary, ...]) -> dict[str, int]:
-    counts = Counter(head.needs or "not known" for head in heads)
-    kept = dict(counts.most_common(MAX_BARS))
-    rest = sum(counts.values()) - sum(kept.values())
-    return kept | ({"others": rest} if rest else {})
+    counts = Counter(head.needs or "unknown" for head in heads)
+    largest = dict(counts.most_common(MAX_BARS))
+    rest = sum(counts.values()) - sum(largest.values())
+    return largest | ({"others": rest} if rest else {})
 
 
 def count_values(values: Iterable[int]) -> dict[str, int]:
-    """How often each number comes, as a person reads it; many different ones are put together to ranges."""
+    """Count each number, with labels for a chart; many distinct numbers are grouped into ranges."""
     counts = Counter(values)
     if len(counts) <= MAX_BARS:
         return {str(value): counts[value] for value in sorted(counts)}
-    found = {str(value): counts[value] for value in sorted(counts) if value <= RANGE_LIMITS[0]}
+    bars = {str(value): counts[value] for value in sorted(counts) if value <= RANGE_LIMITS[0]}
     for low, high in zip(RANGE_LIMITS, (*RANGE_LIMITS[1:], None), strict=True):
         inside = sum(count for value, count in counts.items() if value > low and (high is None or value <= high))
         if inside:
-            found[f"{low + 1:,}–{high:,}" if high else f"over {low:,}"] = inside
-    return found
+            bars[f"{low + 1:,}–{high:,}" if high else f"over {low:,}"] = inside
+    return bars

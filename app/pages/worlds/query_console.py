@@ -1,4 +1,4 @@
-"""SPARQL typed by hand, run as the tool runQuery runs it: the same worker, the same limits, the same words."""
+"""SPARQL console; queries run through the runQuery tool, with its limits and messages."""
 
 from collections.abc import Iterator
 
@@ -16,25 +16,25 @@ from worlds import terms
 from worlds.source import GraphSource
 
 LAST_RESULT_KEY = "console_asked"
-"""What was run last, in which build of which world, and how it went."""
+"""Session key of the last result, with the world and its build."""
 
 
 def console_key(world: SelectedWorld) -> str:
-    """The key of the field in which the query is typed."""
+    """Widget key of the query field."""
     return f"sparql_{world.name}"
 
 
 def show_console(world: SelectedWorld) -> None:
-    """The field, examples to begin with, and the result."""
+    """Show example queries, the query field and the result."""
     graph = world.open().graph
     if graph is None:
-        st.info("This world has no graph, so there is nothing to ask in SPARQL; import one with a Turtle file.")
+        st.info("This world has no graph to query; import one from a Turtle file.")
         return
     key = console_key(world)
     examples = dict(_example_queries(world, graph))
     if key not in st.session_state:
         st.session_state[key] = next(iter(examples.values()), "")
-    st.caption("Examples to begin with:")
+    st.caption("Examples:")
     with st.container(horizontal=True, gap="small", key="examples"):
         for place, (name, sparql) in enumerate(examples.items()):
             st.button(escape_markdown(name), key=f"example_{place}", on_click=_fill_query, args=(key, sparql))
@@ -43,14 +43,14 @@ def show_console(world: SelectedWorld) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             run = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
             limits = "within the world's limits" if world.is_live else "2 s, 1,000 rows"
-            st.caption(f"SELECT and ASK, {limits}, as the tool runQuery has it. wd:, wdt:, rdfs: are known.")
+            st.caption(f"SELECT and ASK queries, {limits}, as in the tool Run query. Prefixes: wd:, wdt:, rdfs:.")
     if run:
-        with st.spinner("Asking the graph …"):
+        with st.spinner("Running the query …"):
             outcome = BUILT_IN_TOOLS["runQuery"].call(services().tool_context(world.name), {"sparql": sparql})
         st.session_state[LAST_RESULT_KEY] = (world.name, world.stamp, outcome)
-    asked = st.session_state.get(LAST_RESULT_KEY)
-    if asked is not None and asked[:2] == (world.name, world.stamp):
-        _show_outcome(asked[2])
+    last_result = st.session_state.get(LAST_RESULT_KEY)
+    if last_result is not None and last_result[:2] == (world.name, world.stamp):
+        _show_outcome(last_result[2])
 
 
 def _fill_query(key: str, sparql: str) -> None:
@@ -60,19 +60,19 @@ def _fill_query(key: str, sparql: str) -> None:
 
 def _show_outcome(outcome: ToolResult) -> None:
     if outcome.error is not None or outcome.observation is None:
-        st.error(escape_markdown(outcome.error or "The query gave nothing."))
+        st.error(escape_markdown(outcome.error or "The query returned no result."))
         return
     data = outcome.observation.data
     if data["boolean"] is not None:
         st.markdown(f"**{'Yes' if data['boolean'] else 'No'}** · {outcome.seconds:.2f} s")
         return
     rows = [[_result_cell(cell) if cell else None for cell in row] for row in data["rows"]]
-    more = "; there are more, narrow the query or count them" if data["truncated"] else ""
+    more = "; there are more: narrow the query or count them" if data["truncated"] else ""
     st.caption(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}{more} · {outcome.seconds:.2f} s")
     if rows:
         show_table(data["columns"], rows, key="result", label="Result of the query", go=go_to_entity)
     else:
-        st.info("The query matches nothing: no rows.")
+        st.info("The query has no results.")
 
 
 def _result_cell(cell: dict[str, str]) -> TableCell:
@@ -83,8 +83,8 @@ def _result_cell(cell: dict[str, str]) -> TableCell:
 
 
 def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, str]]:
-    """Queries that any graph answers within the limits, then the gold query of one of the world's questions."""
-    # A live graph may have thousands of relations; asking for them all only to open a page is not polite.
+    """Yield example queries that run within the limits, and the gold query of the world's first question."""
+    # A live graph may have thousands of relations; listing them just to open the page would be impolite.
     relations = () if world.is_live else graph.vocabulary()
     labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
     for relation in relations[:3]:
@@ -95,10 +95,10 @@ def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple
         )
     yield "some names", "SELECT ?thing ?name WHERE {\n  ?thing rdfs:label ?name\n} LIMIT 20"
     if world.is_live:
-        yield "what is said of Q42", "SELECT ?relation ?value WHERE {\n  wd:Q42 ?relation ?value\n} LIMIT 20"
+        yield "facts of Q42", "SELECT ?relation ?value WHERE {\n  wd:Q42 ?relation ?value\n} LIMIT 20"
     if relations:
         path = terms.format_predicate(relations[0].id)
-        yield f"{relations[0].label}: has anything one?", f"ASK {{ ?subject {path} ?value }}"
+        yield f"{relations[0].label}: is there any?", f"ASK {{ ?subject {path} ?value }}"
     questions = world.questions()
     if questions is not None and questions.heads:
         gold = questions.load_row(questions.heads[0]).get("sparql")

@@ -1,6 +1,6 @@
-"""A world's own questions: filtered, listed some at a time, one of them open with its gold.
+"""The questions of a world: filters, a paged list, and one open question with its gold parts.
 
-A world's question goes into the queue of whoever wants to answer it, and opens on the Annotate page.
+A question can be opened on the Annotate page, which adds it to a project of the world.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, Questi
 
 
 def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
-    """Put the question into the world's first project, which is made if there is none, and open the draft of it."""
+    """Add the question to the world's first project (created if missing) and open a draft on the Annotate page."""
     record = parse_question(row, world.folder / QUESTIONS_FILE, None)
     try:
         with services().database.begin() as session:
@@ -40,8 +40,8 @@ def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -
 
 def _create_project(session: Any, world: str) -> Project:
     guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
-    taken = {project.name for project in projects.list_projects(session)}
-    name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in taken)
+    names = {project.name for project in projects.list_projects(session)}
+    name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in names)
     return projects.create_project(session, name, world, guidelines=guidelines)
 
 
@@ -50,24 +50,24 @@ ANY = "any"
 
 
 def show_world_questions(world: SelectedWorld, person: User) -> None:
-    """The filters and the list on the left, the open question on the right."""
+    """Show filters, the list on the left, and the open question on the right."""
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:
         st.info(
-            "This world has no questions of its own: a generated one has. `showhow questions import` brings those of "
-            "a file into a project, where annotators find them."
+            "This world has no questions of its own; generated worlds have. `showhow questions import` imports some "
+            "from a file into a project."
         )
         return
-    found = _show_filters(world, questions)
-    if not found:
-        st.info("No question is like that; loosen a filter.")
+    questions_shown = _show_filters(world, questions)
+    if not questions_shown:
+        st.info("No matches. Try fewer filters.")
         return
-    wanted = questions.find(get_url_parameter("question"))
-    chosen = wanted if wanted in found else found[0]
+    requested = questions.find(get_url_parameter("question"))
+    chosen = requested if requested in questions_shown else questions_shown[0]
     left, right = st.columns([1, 1.5], gap="medium")
     with left, st.container(key="list_questions"):
-        _show_list(world, found, chosen)
+        _show_list(world, questions_shown, chosen)
     with right:
         show_gold_question(world, questions.load_row(chosen), person)
 
@@ -75,7 +75,7 @@ def show_world_questions(world: SelectedWorld, person: User) -> None:
 def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[QuestionSummary]:
     heads = questions.heads
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
-        text = st.text_input("Text has", key=f"filter_text_{world.name}", width=220)
+        text = st.text_input("Search", key=f"filter_text_{world.name}", width=220)
         kind = st.selectbox("Kind", _filter_options(h.kind for h in heads), key=f"filter_kind_{world.name}", width=180)
         needs = st.selectbox(
             "Needs", _filter_options(h.needs for h in heads), key=f"filter_needs_{world.name}", width=200
@@ -93,23 +93,23 @@ def _filter_options(values: Iterable[str]) -> list[str]:
 
 
 def _show_difficulty_filter(world: SelectedWorld, heads: Sequence[QuestionSummary]) -> tuple[int, int]:
-    known = [head.difficulty for head in heads if head.difficulty is not None]
-    lowest, highest = min(known, default=0), max(known, default=0)
+    difficulties = [head.difficulty for head in heads if head.difficulty is not None]
+    lowest, highest = min(difficulties, default=0), max(difficulties, default=0)
     if lowest == highest:
         return lowest, highest
     return st.slider("Difficulty", lowest, highest, (lowest, highest), key=f"filter_difficulty_{world.name}", width=200)
 
 
-def _show_list(world: SelectedWorld, found: list[QuestionSummary], chosen: QuestionSummary) -> None:
-    place = found.index(chosen)
-    before, after = found[place - 1] if place else None, found[place + 1] if place + 1 < len(found) else None
-    st.caption(f"Question {place + 1:,} of {len(found):,}")
+def _show_list(world: SelectedWorld, heads: list[QuestionSummary], chosen: QuestionSummary) -> None:
+    place = heads.index(chosen)
+    before, after = heads[place - 1] if place else None, heads[place + 1] if place + 1 < len(heads) else None
+    st.caption(f"Question {place + 1:,} of {len(heads):,}")
     with st.container(horizontal=True, gap="small"):
         _show_navigation_button("Previous", "previous", "Alt+P", before)
         _show_navigation_button("Next", "next", "Alt+N", after)
-    # The page of the list is the one that the open question is on, so that the keys turn it too.
+    # The list shows the page with the open question, so that shortcuts turn pages as well.
     start = place // PAGE_SIZE * PAGE_SIZE
-    for head in found[start : start + PAGE_SIZE]:
+    for head in heads[start : start + PAGE_SIZE]:
         with st.container(gap=None):
             st.button(
                 escape_markdown(_truncate(head.text)),
@@ -120,10 +120,10 @@ def _show_list(world: SelectedWorld, found: list[QuestionSummary], chosen: Quest
                 args=(head.id,),
             )
             st.caption(escape_markdown(_format_caption(head)))
-    if len(found) > PAGE_SIZE:
+    if len(heads) > PAGE_SIZE:
         with st.container(horizontal=True, gap="small"):
-            _show_page_button("Earlier", "earlier", found, start - PAGE_SIZE)
-            _show_page_button("Later", "later", found, start + PAGE_SIZE)
+            _show_page_button("Earlier", "earlier", heads, start - PAGE_SIZE)
+            _show_page_button("Later", "later", heads, start + PAGE_SIZE)
 
 
 def _show_navigation_button(title: str, key: str, shortcut: str, head: QuestionSummary | None) -> None:
@@ -131,9 +131,9 @@ def _show_navigation_button(title: str, key: str, shortcut: str, head: QuestionS
     st.button(title, key=key, shortcut=shortcut, disabled=head is None, on_click=go_to_question, args=to)
 
 
-def _show_page_button(title: str, key: str, found: list[QuestionSummary], start: int) -> None:
-    there = 0 <= start < len(found)
-    to = (found[start].id,) if there else ("",)
+def _show_page_button(title: str, key: str, heads: list[QuestionSummary], start: int) -> None:
+    there = 0 <= start < len(heads)
+    to = (heads[start].id,) if there else ("",)
     st.button(title, key=key, disabled=not there, on_click=go_to_question, args=to)
 
 

@@ -1,4 +1,4 @@
-"""The world that is looked at: what its folder holds beside its sources, read once until it is built anew."""
+"""The selected world: contents of its folder, cached per build."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,32 +17,32 @@ from worlds.source import World
 
 @dataclass(frozen=True, slots=True)
 class SelectedWorld:
-    """A world by name with what its world.toml says; a file that it does not have is None."""
+    """A world with the contents of its world.toml; missing files are None."""
 
     name: str
     about: dict[str, Any]
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """Folder of the world."""
         return services().settings.worlds_folder / self.name
 
     @property
     def stamp(self) -> str:
-        """Another one for every build."""
+        """Cache key that changes with every build."""
         return f"{self.about.get('hash')} {self.about.get('built')}"
 
     @property
     def is_live(self) -> bool:
-        """Whether its sources are servers that somebody else keeps."""
+        """Whether its sources are external servers."""
         return self.about.get("kind") == LIVE_KIND
 
     def open(self) -> World:
-        """Its sources."""
+        """Open its sources."""
         return services().open_world(self.name)
 
     def disk_size(self) -> int:
-        """Its size on disk."""
+        """Size on disk in bytes."""
         return _disk_size(self.folder, self.stamp)
 
     def questions(self) -> QuestionFile | None:
@@ -50,15 +50,15 @@ class SelectedWorld:
         return _load_questions(self.folder / QUESTIONS_FILE, self.stamp)
 
     def has_universe(self) -> bool:
-        """Whether it is known what is true in it."""
+        """Whether it has a universe, the record of all true facts."""
         return (self.folder / UNIVERSE_FILE).is_file()
 
     def universe(self) -> Universe | None:
-        """What is true in it."""
+        """Its universe."""
         return _load_universe(self.folder / UNIVERSE_FILE, self.stamp)
 
     def page_errors(self) -> dict[str, list[dict[str, Any]]] | None:
-        """What is wrong on its web pages, by address; None where nobody knows it."""
+        """False statements of its web pages by URL; None if there is no record."""
         return _load_page_errors(self.folder / PAGES_FILE, self.stamp)
 
 

@@ -1,4 +1,4 @@
-"""The worlds of this machine, one of them chosen."""
+"""List of the worlds of this machine, with one selected."""
 
 from datetime import datetime
 from typing import Any
@@ -16,12 +16,12 @@ SIZE_FIELDS = ("people", "articles", "pages", "triples", "questions")
 
 
 def choose_world() -> SelectedWorld | None:
-    """Draw the list; the world that the address names, else the first one."""
+    """Show the list and return the world of the URL parameter, else the first one."""
     worlds, damaged = _load_worlds()
-    wanted = st.query_params.get("world")
-    chosen = next((world for world in worlds if world.name == wanted), worlds[0] if worlds else None)
-    if wanted and (chosen is None or chosen.name != wanted) and wanted not in damaged:
-        st.warning(escape_markdown(f"There is no world {wanted!r}{'; choose one from the list' if worlds else ''}."))
+    requested = st.query_params.get("world")
+    chosen = next((world for world in worlds if world.name == requested), worlds[0] if worlds else None)
+    if requested and (chosen is None or chosen.name != requested) and requested not in damaged:
+        st.warning(escape_markdown(f"There is no world {requested!r}{'; choose one from the list' if worlds else ''}."))
     for world in worlds:
         _show_row(world, chosen=world is chosen)
     for name, why in damaged.items():
@@ -67,7 +67,7 @@ def _show_row(world: SelectedWorld, *, chosen: bool) -> None:
 
 def _format_kind(about: dict[str, Any]) -> str:
     seed = f" · seed {about['seed']}" if "seed" in about else ""
-    return f"{about.get('kind', 'of unknown kind')}{seed}"
+    return f"{about.get('kind', 'unknown kind')}{seed}"
 
 
 def _format_sizes(about: dict[str, Any]) -> str:
@@ -77,12 +77,12 @@ def _format_sizes(about: dict[str, Any]) -> str:
 
 
 def _format_hosts(about: dict[str, Any]) -> str:
-    # The joiner keeps www. from being drawn as a link out of the world.
-    return f"asks {', '.join(about.get('hosts', []))}".replace("www.", "www\u2060.")
+    # The word joiner keeps Markdown from linking www. addresses.
+    return f"queries {', '.join(about.get('hosts', []))}".replace("www.", "www\u2060.")
 
 
 def format_bytes(size: float) -> str:
-    """A number of bytes as people write it."""
+    """Format a number of bytes."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             break
@@ -91,7 +91,7 @@ def format_bytes(size: float) -> str:
 
 
 def format_build_time(about: dict[str, Any]) -> str:
-    """When the world was built."""
+    """Format the build time of the world."""
     try:
         return f"{datetime.fromisoformat(str(about.get('built'))):%d %b %Y %H:%M} UTC"
     except ValueError:
