@@ -1,42 +1,54 @@
-"""Readers of question files by the name of their format."""
+"""Readers of question files; a new format has a module here and a line in QUESTION_FORMATS."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from evaluation.datasets import multihop, plain
-from evaluation.datasets.record import QuestionRecord
+from evaluation.datasets.multihop import HOTPOTQA, TWO_WIKI
+from evaluation.datasets.plain import CSV, JSONL
+from evaluation.datasets.record import QuestionFormat, QuestionRecord
 from worlds.folder import WorldError
 from worlds.importers.files import MalformedFile, iter_nonblank_lines
 
-QuestionReader = Callable[[Path], Iterator[QuestionRecord]]
-
-QUESTION_FORMATS: dict[str, QuestionReader] = {
-    "jsonl": plain.read_jsonl,
-    "csv": plain.read_csv,
-    "2wiki": multihop.read_multihop,
-    "hotpotqa": multihop.read_multihop,
+QUESTION_FORMATS: dict[str, QuestionFormat] = {
+    question_format.name: question_format
+    for question_format in (
+        JSONL,
+        CSV,
+        TWO_WIKI,
+        HOTPOTQA,
+    )
 }
+AUTO = "auto"
+"""The format is detected from the file."""
 
 
 class UnknownQuestionFormat(WorldError):
-    """No reader has that name."""
+    """There is no question format of that name."""
 
 
-def read_questions(file: Path, form: str = "auto") -> list[QuestionRecord]:
-    """Every question of the file; a malformed line is an error with file, line and reason, and gives none."""
-    if form == "auto":
-        form = _detect_format(file)
-    if form not in QUESTION_FORMATS:
-        known = ", ".join(QUESTION_FORMATS)
-        raise UnknownQuestionFormat(f"There is no format {form!r} of questions; there are auto, {known}.")
-    found = list(QUESTION_FORMATS[form](file))
-    if not found:
+def list_format_names() -> str:
+    """The names that `--format` takes, for help texts and messages."""
+    return ", ".join((AUTO, *QUESTION_FORMATS))
+
+
+def read_questions(file: Path, format_name: str = AUTO) -> list[QuestionRecord]:
+    """Read every question of the file; a malformed line is an error with file, line and reason."""
+    if format_name == AUTO:
+        format_name = _detect_format(file)
+    if format_name not in QUESTION_FORMATS:
+        raise UnknownQuestionFormat(
+            f"There is no format {format_name!r} of questions; the formats are {list_format_names()}."
+        )
+    questions = list(QUESTION_FORMATS[format_name].read(file))
+    if not questions:
         raise MalformedFile(file, None, "the file holds no question")
-    return found
+    return questions
 
 
 def _detect_format(file: Path) -> str:
-    if file.name.removesuffix(".gz").endswith(".csv"):
-        return "csv"
-    _, first = next(iter_nonblank_lines(file), (0, ""))
-    return "2wiki" if first.lstrip().startswith("[") else "jsonl"
+    name = file.name.removesuffix(".gz")
+    by_name = (form.name for form in QUESTION_FORMATS.values() if form.sniff and form.sniff(name, ""))
+    if found := next(by_name, None):
+        return found
+    _, line = next(iter_nonblank_lines(file), (0, ""))
+    by_content = (form.name for form in QUESTION_FORMATS.values() if form.sniff and form.sniff(name, line))
+    return next(by_content, JSONL.name)

@@ -1,11 +1,11 @@
-"""Questions in JSON Lines or CSV: `question` or `text`, `answer` or `answers`, `id`, and what else there is."""
+"""Questions in JSON Lines or CSV, under the usual names: `question` or `text`, `answer` or `answers`, `id`."""
 
 import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets.record import QuestionRecord
+from evaluation.datasets.record import QuestionFormat, QuestionRecord, parse_aliases
 from worlds.importers.files import (
     MalformedFile,
     iter_json_objects,
@@ -22,13 +22,13 @@ MAX_CELL_CHARACTERS = 16 * 1024 * 1024
 
 
 def read_jsonl(file: Path) -> Iterator[QuestionRecord]:
-    """A question a line."""
+    """Read one question from each line."""
     for line, record in iter_json_objects(file):
         yield parse_question(record, file, line)
 
 
 def read_csv(file: Path) -> Iterator[QuestionRecord]:
-    """A question a row under a header; several answers stand with | between them."""
+    """Read one question from each row under a header; a | separates several answers."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     reader = csv.reader((text + "\n" for _, text in iter_lines(file)), strict=True)
     header: list[str] | None = None
@@ -59,38 +59,43 @@ def _check_header(names: list[str], file: Path) -> list[str]:
 
 
 def parse_question(record: dict[str, Any], file: Path, line: int | None) -> QuestionRecord:
-    """The question that a record of a file is; MalformedFile for one that is none."""
+    """Read one record of a file; MalformedFile names what is missing or of the wrong type."""
     name = next((name for name in TEXT_NAMES if name in record), TEXT_NAMES[0])
-    taken = {name}
+    consumed = {name}
     source = next((field for field in ID_NAMES if isinstance(record.get(field), str | int)), None)
-    given = next((field for field in ANSWER_NAMES if record.get(field) is not None), None)
-    taken |= {field for field in (source, given) if field}
+    answers = next((field for field in ANSWER_NAMES if record.get(field) is not None), None)
+    consumed |= {field for field in (source, answers) if field}
     own: dict[str, Any] = {}
     for field in METADATA_NAMES:
         if record.get(field) is not None:
             own[field] = require_text_field(record, field, file, line)
-            taken.add(field)
+            consumed.add(field)
     if _is_hop_list(record.get("decomposition")):
         own["decomposition"] = record["decomposition"]
-        taken.add("decomposition")
+        consumed.add("decomposition")
+    gold_answers = _parse_answers(record[answers], file, line) if answers else []
+    aliases = parse_aliases(record.get("answer_aliases"))
+    if aliases is not None and len(gold_answers) == 1:
+        consumed.add("answer_aliases")
+        _add_aliases(gold_answers[0], aliases, file, line)
     return QuestionRecord(
         text=require_text_field(record, name, file, line).strip(),
         source_id=str(record[source]) if source else None,
-        gold_answers=_parse_answers(record[given], file, line) if given else [],
-        details={field: value for field, value in record.items() if field not in taken},
+        gold_answers=gold_answers,
+        details={field: value for field, value in record.items() if field not in consumed},
         **own,
     )
 
 
-def _is_hop_list(given: Any) -> bool:
-    # Some data sets decompose a question into questions: those are texts, and details.
-    return isinstance(given, list) and all(isinstance(hop, dict) for hop in given)
+def _is_hop_list(value: Any) -> bool:
+    # Some data sets decompose a question into the texts of questions; those stay in the details.
+    return isinstance(value, list) and all(isinstance(hop, dict) for hop in value)
 
 
-def _parse_answers(given: Any, file: Path, line: int | None) -> list[dict[str, Any]]:
-    found = []
-    for answer in given if isinstance(given, list) else [given]:
-        entity = None
+def _parse_answers(value: Any, file: Path, line: int | None) -> list[dict[str, Any]]:
+    gold_answers = []
+    for answer in value if isinstance(value, list) else [value]:
+        entity, aliases = None, None
         match answer:
             case bool():
                 text = "yes" if answer else "no"
@@ -98,9 +103,28 @@ def _parse_answers(given: Any, file: Path, line: int | None) -> list[dict[str, A
                 text = str(answer)
             case {"text": str(text), **rest}:
                 entity = rest.get("entity") or rest.get("id")
+                aliases = parse_aliases(rest.get("aliases"))
             case _:
                 raise MalformedFile(file, line, "an answer is no text, number, or object with a 'text'")
         if not text.strip():
             raise MalformedFile(file, line, "an answer is blank; leave the field out where there is none")
-        found.append({"text": require_storable_text(text, file, line), "entity": str(entity) if entity else None})
-    return found
+        gold: dict[str, Any] = {
+            "text": require_storable_text(text, file, line),
+            "entity": str(entity) if entity else None,
+        }
+        _add_aliases(gold, aliases or [], file, line)
+        gold_answers.append(gold)
+    return gold_answers
+
+
+def _add_aliases(gold: dict[str, Any], aliases: list[str], file: Path, line: int | None) -> None:
+    if aliases:
+        gold["aliases"] = [require_storable_text(alias, file, line) for alias in aliases]
+
+
+def _is_csv(name: str, _: str) -> bool:
+    return name.endswith(".csv")
+
+
+JSONL = QuestionFormat("jsonl", read_jsonl)
+CSV = QuestionFormat("csv", read_csv, _is_csv)

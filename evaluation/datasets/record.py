@@ -1,14 +1,17 @@
-"""A question as a file gives it."""
+"""A question read from a file, and the type of a question format."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """A question with every gold answer as {"text", "entity"}; `details` keeps what has no field of its own.
+    """A question with its gold answers {"text", "entity"}, with "aliases" where the file has other names for one.
 
-    A hop of the decomposition has "subject", "subject_id", "relation", "pid", "object", "object_id", perhaps more.
+    Several gold answers are all asked for. A hop of the decomposition has "subject", "subject_id", "relation", "pid",
+    "object", "object_id", perhaps more. `details` are the fields of the file that have no field here.
     """
 
     text: str
@@ -19,3 +22,22 @@ class QuestionRecord:
     gold_answers: list[dict[str, Any]] = field(default_factory=list)
     decomposition: list[dict[str, Any]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFormat:
+    """A format of question files."""
+
+    name: str
+    """As `--format` takes it."""
+    read: Callable[[Path], Iterator[QuestionRecord]]
+    """Its questions; MalformedFile names the file, the line and the reason."""
+    sniff: Callable[[str, str], bool] | None = None
+    """Whether a file with this name (without .gz) and this first line has the format; None: only by its name."""
+
+
+def parse_aliases(aliases: Any) -> list[str] | None:
+    """Other names of a gold answer; None where the value is no list of texts."""
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        return None
+    return list(dict.fromkeys(alias.strip() for alias in aliases if alias.strip()))

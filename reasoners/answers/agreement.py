@@ -1,13 +1,13 @@
-"""How far the answers of the sources agree: the signal of trust that the paper found.
+"""Agreement between the answers of several sources, HumanIQ's signal of how far an answer can be trusted.
 
-The rule: two answers are the same when the sets of their parts are, written in one way (reasoners/comparable.py).
+Which answers are equal is decided in reasoners/answers/normalization.py.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reasoners.answers.normalization import normalize_for_comparison
+from reasoners.answers.normalization import group_equal_answers
 
 SOURCE_NAMES = {"text": "the articles", "graph": "the graph", "model": "the model's memory"}
 ALL_AGREE, TWO_AGREE, CONFLICT, SINGLE_SOURCE, NO_ANSWERS = "all agree", "two agree", "conflict", "one only", "none"
@@ -15,12 +15,12 @@ ALL_AGREE, TWO_AGREE, CONFLICT, SINGLE_SOURCE, NO_ANSWERS = "all agree", "two ag
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What each source that was asked says, and which of them say the same."""
+    """The answer of each source, and which sources agree."""
 
     answers: Mapping[str, str | None]
-    """By source; None where it has no answer."""
+    """By source; None for a source without an answer."""
     agreeing_sources: tuple[str, ...]
-    """The most sources that say the same, where more than one does."""
+    """The largest group of sources whose answers are equal; empty where no two are."""
 
     @property
     def state(self) -> str:
@@ -34,19 +34,20 @@ class Agreement:
 
     @property
     def hedge(self) -> str:
-        """The sentence that says how sure the answer is, before a response; empty where nothing need be said."""
-        said = [
+        """The sentence that a response opens with where sources disagree or only one answers; otherwise empty."""
+        statements = [
             f"{SOURCE_NAMES[name]} {_conjugate_say(name)} {answer}"
             for name, answer in self.answers.items()
             if answer is not None
         ]
         if self.state == CONFLICT:
-            return f"The sources disagree: {', '.join(said[:-1])} and {said[-1]}."
+            return f"The sources disagree: {', '.join(statements[:-1])} and {statements[-1]}."
         if self.state == SINGLE_SOURCE:
             (name,) = (name for name, answer in self.answers.items() if answer is not None)
             if name == "model":
                 return "I could not verify this; I answer from memory alone."
-            return f"Only {SOURCE_NAMES[name]} {'answer' if name == 'text' else 'answers'} this; no other source confirms it."
+            verb = "answer" if name == "text" else "answers"
+            return f"Only {SOURCE_NAMES[name]} {verb} this; no other source confirms it."
         return ""
 
     @property
@@ -64,12 +65,12 @@ class Agreement:
                 if silent
                 else f"{rest} {_conjugate_say(others[0])} otherwise"
             )
-            told = f"{first} and {second} agree; {tail}."
-            return told[0].upper() + told[1:]
+            sentence = f"{first} and {second} agree; {tail}."
+            return sentence[0].upper() + sentence[1:]
         return self.hedge or "No source has an answer."
 
     def to_json(self) -> dict[str, Any]:
-        """As a trace's configuration keeps it."""
+        """The fields stored in a trace's configuration."""
         return {
             "state": self.state,
             "words": self.summary,
@@ -79,14 +80,10 @@ class Agreement:
 
 
 def measure_agreement(answers: Mapping[str, str | None]) -> Agreement:
-    """The agreement of these answers by source."""
-    alike: dict[frozenset[str], list[str]] = {}
-    for name, told in normalize_for_comparison(
-        {name: answer for name, answer in answers.items() if answer is not None}
-    ).items():
-        alike.setdefault(told, []).append(name)
-    most = max(alike.values(), key=len, default=[])
-    return Agreement(dict(answers), tuple(most) if len(most) > 1 else ())
+    """Compare the answers by source."""
+    groups = group_equal_answers({name: answer for name, answer in answers.items() if answer is not None})
+    largest = max(groups, key=len, default=[])
+    return Agreement(dict(answers), tuple(largest) if len(largest) > 1 else ())
 
 
 def _conjugate_say(name: str) -> str:

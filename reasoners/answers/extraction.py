@@ -5,14 +5,18 @@ Text says: Lisbon
 Graph says: Lisbon (Q597)
 """
 
+import json
 import re
+from typing import Any
 
 from db.models import Trace
 from db.recording import TraceAnswers
-from reasoners.answers.normalization import strip_answer_markup
 
 NO_ANSWER = "none"
 FINAL_ANSWER_LABEL = "Final Answer:"
+_BOXED = re.compile(r"\$?\\boxed\{(.*)\}\$?", re.DOTALL)
+_QUOTED = re.compile(r"([\"'`“])([^\"'`”]*)[\"'`”]")
+_ANSWER_KEYS = ("answer", "final_answer", "answers")
 _UNKNOWN_PHRASES = (
     r"(?:(?:the )?(?:answer|information|it|this|that) (?:is|was) |information )?"
     r"(?:unknown|not (?:found|known|available|mentioned|stated|given|specified))"
@@ -78,3 +82,36 @@ def strip_or_none(answer: str | None) -> str | None:
     """What a source says, without the white space round it; None where it says nothing."""
     told = (answer or "").strip()
     return None if _NO_SOURCE_ANSWER.fullmatch(told) else told
+
+
+def strip_answer_markup(written: str) -> str:
+    """The answer itself; several that stand in a JSON list come with commas between."""
+    text = re.sub(r"\A```\w*\n|\n?```\Z", "", written.strip()).strip().strip("*").strip()
+    boxed = _BOXED.fullmatch(text)
+    if boxed:
+        text = boxed[1].strip()
+    quoted = _QUOTED.fullmatch(text)
+    if quoted:
+        return quoted[2].strip()
+    return _parse_json_answer(text) if text[:1] in ("{", "[") else text
+
+
+def _parse_json_answer(text: str) -> str:
+    """The answer that a JSON object or list holds; the text as it stands where that cannot be told."""
+    try:
+        answer = _answer_from_value(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+    return text if answer is None else answer
+
+
+def _answer_from_value(value: Any) -> str | None:
+    if isinstance(value, dict):
+        only = next(iter(value.values())) if len(value) == 1 else None
+        return _answer_from_value(next((value[name] for name in _ANSWER_KEYS if name in value), only))
+    if isinstance(value, list):
+        parts = [_answer_from_value(item) for item in value]
+        return ", ".join(filter(None, parts)) if all(parts) else None
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, str | int | float) else None

@@ -1,131 +1,308 @@
-"""Answers in the one way of writing in which they are compared.
+"""Compare answers whatever their notation: names, lists, entities, dates, numbers, units, yes and no.
 
-Ids, remarks in brackets, titles of people, articles, case, accents and punctuation are left away; dates, numbers and
-yes and no are written in one way. Parts stand between commas, semicolons, lines, "&" and "and". Where some answers
-count and others count things, such as 12 and 12 people, the numbers decide.
-
-An answer without what models write round it: bold marks, quotes, a fence, a box, JSON.
+`parse_answer` reads a text into parts; `AnswerMatcher` decides which answers are equal. A part has words, and
+qualifiers (a remark in brackets, a title, the noun of a count) that count only where both sides have one, or where two
+candidates differ by them alone: "John Smith (judge)" equals "John Smith", but not "John Smith (painter)".
 """
 
-import json
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-_BOXED = re.compile(r"\$?\\boxed\{(.*)\}\$?", re.DOTALL)
-_QUOTED = re.compile(r"([\"'`“])([^\"'`”]*)[\"'`”]")
-_ANSWER_KEYS = ("answer", "final_answer", "answers")
+from reasoners.answers.numbers import UNITS, format_number, normalize_quantities
+
+Words = tuple[str, ...]
+
+_HYPHENS = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-") | dict.fromkeys("\u2018\u2019\u02bc", "'")
+)
+_LIST_MARKER = re.compile(r"^\s*(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
+_CITATION = re.compile(r"\[\d+\]")
+_SUFFIX_COMMA = re.compile(r",(?=\s*(?:jr|sr|esq|ph\.?d|m\.?d)\b)", re.IGNORECASE)
+_SEPARATOR = re.compile(r"([,;\n&]|\band\b)(?![^()]{0,200}\))", re.IGNORECASE)
+_REMARK = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)")
+_WIKIDATA_ID = r"(?:wd:|https?://\S*/)?([QP]\d+)"
+_BRACKETED_ID = re.compile(rf"[(\[]\s*{_WIKIDATA_ID}\s*[)\]]", re.IGNORECASE)
+_BARE_ID = re.compile(rf"^\s*{_WIKIDATA_ID}(?:\s*$|:?\s+(?=[^\W\d]))|\b(Q\d{{3,}})\s*$", re.IGNORECASE)
+_ARTICLE = re.compile(r"^\W*(?:the|an|a)\s+(?=\S)|(?<=\s)the\s+(?=\S)", re.IGNORECASE)
+_INITIALS = re.compile(r"\b([A-Za-z])[. ]+(?=[A-Za-z]\b)")
+_TOKEN = re.compile(r"(?<!\w)-?\d+(?:[.:/-]\d+)*[^\W_]*|[^\W\d_]\w*(?:\+\+|[#+])?(?![+#\w])|[^\W_]+|[%\N{DEGREE SIGN}]")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER_WITH_SYMBOL = re.compile(r"(-?\d+(?:\.\d+)?)([^\W\d_]+2?)")
+_YES_OR_NO = re.compile(
+    r"(yes|true|no|false)(?:\s*(?:[.!]*$|[,.;:!-]+\s*(?P<clause>.*))|\s+(?P<sentence>(?:he|she|it|they|there)\b.*))",
+    re.IGNORECASE | re.DOTALL,
+)
+_SENTENCE = re.compile(r"(?!\d).*(?<!\w)[a-z]", re.DOTALL)
+_OPPOSITES = {
+    "yes": re.compile(r"\b(?:no|false)\b|\bbut\b.*\bnot\b", re.IGNORECASE | re.DOTALL),
+    "no": re.compile(r"\b(?:yes|true)\b", re.IGNORECASE),
+}
+_NO_ANSWER_WORDS = frozenset({("no", "answer"), ("nobody",), ("no", "one"), ("nothing",)})
+_TITLES = {
+    **{title: title for title in "mr mrs ms miss dr prof sir dame lord lady rev pope president".split()},
+    **{title: title for title in "king queen prince princess emperor empress".split()},
+    **{"mister": "mr", "doctor": "dr", "professor": "prof", "reverend": "rev"},
+}
+_TITLES_IN_NAMES = frozenset({"doctor", "miss", "lady", "lord"})
+"""Titles that need a full name behind them: Doctor Who and Lady Gaga are names."""
+_NOT_A_COUNT = frozenset({"or", "plus", "minus", "to"})
 
 
-def strip_answer_markup(written: str) -> str:
-    """The answer itself; several that stand in a JSON list come with commas between."""
-    text = re.sub(r"\A```\w*\n|\n?```\Z", "", written.strip()).strip().strip("*").strip()
-    boxed = _BOXED.fullmatch(text)
-    if boxed:
-        text = boxed[1].strip()
-    quoted = _QUOTED.fullmatch(text)
-    if quoted:
-        return quoted[2].strip()
-    return _parse_json_answer(text) if text[:1] in ("{", "[") else text
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """One thing that an answer names."""
+
+    words: Words
+    """All of its words in their normal form, without ids."""
+    name: Words = ()
+    """The words that identify it: without remark, title and the noun of a count."""
+    remark: Words = ()
+    title: str = ""
+    noun: Words = ()
+    """What a number counts: the children of "5 children"."""
+    entity: str | None = None
+    """The Wikidata id that stands beside it."""
+
+    @property
+    def qualifiers(self) -> tuple[Words, Words, Words]:
+        """What may distinguish two parts of one name."""
+        return self.remark, (self.title,) if self.title else (), self.noun
 
 
-def _parse_json_answer(text: str) -> str:
-    """The answer that a JSON object or list holds; the text as it stands where that cannot be told."""
-    try:
-        found = _answer_from_value(json.loads(text))
-    except (ValueError, RecursionError):
-        return text
-    return text if found is None else found
+@dataclass(frozen=True, slots=True)
+class ParsedAnswer:
+    """An answer as its distinct parts."""
+
+    parts: tuple[AnswerPart, ...]
+    words: Words
+    """The words of the whole text."""
+    is_pair: bool = False
+    """Whether it is "X and Y" and may be one name, such as Trinidad and Tobago."""
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether it affirms or denies."""
+        return self.words in (("yes",), ("no",))
+
+    @property
+    def entities(self) -> frozenset[str]:
+        """The ids that it names."""
+        return frozenset(part.entity for part in self.parts if part.entity is not None)
 
 
-def _answer_from_value(value: Any) -> str | None:
-    if isinstance(value, dict):
-        only = next(iter(value.values())) if len(value) == 1 else None
-        return _answer_from_value(next((value[name] for name in _ANSWER_KEYS if name in value), only))
-    if isinstance(value, list):
-        parts = [_answer_from_value(each) for each in value]
-        return ", ".join(filter(None, parts)) if all(parts) else None
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value) if isinstance(value, str | int | float) else None
+def parse_answer(text: str, entity: str | None = None) -> ParsedAnswer:
+    """Read an answer; one that is known to name `entity` has a single part."""
+    plain = _fold_signs(text)
+    verdict = _read_yes_or_no(plain)
+    if verdict is not None:
+        # The name of no other part has an empty word, so that "No" is not "Dr. No".
+        return ParsedAnswer((AnswerPart((verdict,), ("", verdict), entity=entity),), (verdict,))
+    plain = _SUFFIX_COMMA.sub(" ", _CITATION.sub("", normalize_quantities(_LIST_MARKER.sub("\n", plain).strip())))
+    pieces = _SEPARATOR.split(plain)
+    if entity is not None or len(pieces) == 1:
+        part = _parse_part(plain, entity)
+        return ParsedAnswer((part,), part.words)
+    parts = tuple(dict.fromkeys(part for part in map(_parse_part, pieces[::2]) if part.words))
+    separators = [sign.lower() for sign in pieces[1::2]]
+    is_pair = (
+        len(parts) == len(pieces[::2]) == 2
+        and separators[0] in ("and", "&")
+        and not any(part.entity for part in parts)
+        and min(len(part.words) for part in parts) == 1
+    )
+    whole = _parse_part(_SEPARATOR.sub(lambda match: " and " if match[0].lower() in ("&", "and") else " ", plain))
+    if len(parts) <= 1:
+        # Separators alone, or a name such as Johnson & Johnson; "Ada, Ada" names one.
+        parts = (whole,) if not parts or "and" in separators or "&" in separators else parts
+    return ParsedAnswer(parts, whole.words, is_pair)
 
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t)?\.?" for name in _MONTHS)
-_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_MONTH}),? (\d{{3,4}})\b")
-_MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{3,4}})\b")
-_MONTH_ONLY = re.compile(rf"\b({_MONTH}),? (\d{{4}})\b")
-_MIDNIGHT_TIMESTAMP = re.compile(r"(?<![\w-])\+?(\d{4}-\d\d-\d\d)t00:00:00(?:\.0+)?(?:z|\+00:00)?\b")
-_BRACKETED_REMARK = re.compile(r"\([^()]*\)")
-_THOUSANDS = re.compile(r"(?<=\d)[, ](?=\d{3}(?:[, ]\d{3})*(?!\d))")
-_LIST_MARKER = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+", re.MULTILINE)
-_PART_SEPARATOR = re.compile(r"[,;\n&]|\band\b")
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_HONORIFIC = re.compile(r"^\s*(?:mr|mrs|ms|miss)\b\.?")
-_ID = re.compile(r"\b[qp]\d+\b")
-_INITIALS = re.compile(r"\b([a-z])[. ]+(?=[a-z]\b)")
-_PUNCTUATION = re.compile(r"[^\w.+#-]+|(?<!\d)\.|[.-](?!\d)|(?<=[^\W\d])-|(?<![^\W\d+#])[+#]")
-_NUMBER_PREPOSITION = re.compile(r"\b(?:in|on|about|around|approximately|exactly)(?= -?\d)")
-_TRAILING_ZEROS = re.compile(r"(?<!\S)(-?\d+)(?:\.0+|(\.\d*[1-9])0+)(?!\S)")
-_SCALED_NUMBER = re.compile(r"(?<!\S)(-?\d+(?:\.\d+)?) (thousand|million|billion)\b")
-_SCALE_FACTORS = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
-_NUMBER_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-).split()
-_NUMBER_WITH_NOUN = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\D+))?")
-_YES_OR_NO = re.compile(r"\s*(yes|true|no|false)\s*(?:[,.;!].*)?", re.DOTALL)
-_NO_ANSWER_WORDS = frozenset({"no answer", "nobody", "no one", "nothing"})
+class AnswerMatcher:
+    """Equality of answers, where `candidates` are all the answers that are compared with each other."""
+
+    def __init__(self, candidates: Iterable[ParsedAnswer] = ()) -> None:
+        values: dict[Words, tuple[set[Words], set[Words], set[Words]]] = {}
+        for part in {part for answer in candidates for part in answer.parts}:
+            for seen, qualifier in zip(
+                values.setdefault(part.name, (set(), set(), set())), part.qualifiers, strict=True
+            ):
+                seen.update({qualifier} if qualifier else ())
+        self._decisive = {name: tuple(len(seen) > 1 for seen in kinds) for name, kinds in values.items()}
+
+    def parts_match(self, first: AnswerPart, second: AnswerPart) -> bool:
+        """Whether two parts name the same thing."""
+        if first.entity is not None and second.entity is not None:
+            return first.entity == second.entity
+        if first.words == second.words:
+            return True
+        if first.name != second.name:
+            return False
+        decisive = self._decisive.get(first.name, (False, False, False))
+        return all(
+            mine == other or not (is_decisive or (mine and other))
+            for mine, other, is_decisive in zip(first.qualifiers, second.qualifiers, decisive, strict=True)
+        )
+
+    def answers_match(self, first: ParsedAnswer, second: ParsedAnswer) -> bool:
+        """Whether two answers name the same things; the order of a list does not count, that of a name does."""
+        if len(first.parts) == len(second.parts) == 1:
+            return self.parts_match(first.parts[0], second.parts[0])
+        if first.entities and second.entities and first.entities != second.entities:
+            return False
+        if first.words == second.words or _is_inverted_name(first, second) or _is_inverted_name(second, first):
+            return True
+        if first.is_pair and second.is_pair:
+            return False
+        return self.contains_all(first, second) and self.contains_all(second, first)
+
+    def contains_all(self, answer: ParsedAnswer, wanted: ParsedAnswer) -> bool:
+        """Whether the answer names everything that `wanted` names."""
+        return all(any(self.parts_match(part, other) for part in answer.parts) for other in wanted.parts)
+
+
+def answers_equal(first: str, second: str) -> bool:
+    """Whether two answers, with no others beside them, name the same things."""
+    one, other = parse_answer(first), parse_answer(second)
+    return AnswerMatcher((one, other)).answers_match(one, other)
+
+
+def group_equal_answers(answers: Mapping[str, str]) -> list[list[str]]:
+    """The names of answers, those of equal answers together."""
+    parsed = {name: parse_answer(answer) for name, answer in answers.items()}
+    matcher = AnswerMatcher(parsed.values())
+    groups: list[list[str]] = []
+    for name, answer in parsed.items():
+        group = next((g for g in groups if all(matcher.answers_match(answer, parsed[other]) for other in g)), None)
+        if group is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    return groups
 
 
 def normalize_answer(answer: str) -> frozenset[str]:
-    """The parts of an answer in the one way of writing that they are compared in."""
-    decomposed = unicodedata.normalize("NFKD", answer.replace("\N{MINUS SIGN}", "-"))
-    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign)).casefold().strip()
-    if whether := _YES_OR_NO.fullmatch(plain):
-        return frozenset({"yes" if whether[1] in ("yes", "true") else "no"})
-    plain = _THOUSANDS.sub("", _remove_pattern(_BRACKETED_REMARK, _normalize_dates(_LIST_MARKER.sub("\n", plain))))
-    found = {_normalize_part(part) for part in _PART_SEPARATOR.split(plain)}
-    return frozenset(found - {""}) or frozenset({plain.strip()})
+    """The parts of an answer in their normal form, to look for them in a text."""
+    return frozenset(" ".join(part.name + part.noun).strip() for part in parse_answer(answer).parts)
 
 
-def normalize_for_comparison(answers: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
-    """The parts of answers by their names, as they are to be compared with each other."""
-    told = {name: normalize_answer(answer) for name, answer in answers.items()}
-    counts = {
-        name: _NUMBER_WITH_NOUN.fullmatch(next(iter(each))) if len(each) == 1 else None for name, each in told.items()
-    }
-    nouns = {count[2] for count in counts.values() if count and count[2]}
-    if len(nouns) > 1:
-        return told
-    return {name: frozenset({count[1]}) if (count := counts[name]) else each for name, each in told.items()}
+def word_overlap(first: Words, second: Words) -> float:
+    """F1 over the words of two texts; the same words in another order are not a full match."""
+    if first == second:
+        return 1.0
+    overlap = (Counter(first) & Counter(second)).total()
+    if overlap == len(first) == len(second):
+        overlap = _common_subsequence_length(first, second)
+    return 2 * overlap / (len(first) + len(second))
 
 
-def _normalize_dates(text: str) -> str:
-    text = _MIDNIGHT_TIMESTAMP.sub(r"\1", text)
-    text = _DAY_FIRST.sub(lambda m: f"{_format_year_month(m[3], m[2])}-{int(m[1]):02}", text)
-    text = _MONTH_FIRST.sub(lambda m: f"{_format_year_month(m[3], m[1])}-{int(m[2]):02}", text)
-    return _MONTH_ONLY.sub(lambda m: _format_year_month(m[2], m[1]), text)
+def _common_subsequence_length(first: Words, second: Words) -> int:
+    lengths = [0] * (len(second) + 1)
+    for word in first:
+        diagonal = 0
+        for place, other in enumerate(second, start=1):
+            diagonal, lengths[place] = (
+                lengths[place],
+                diagonal + 1 if word == other else max(lengths[place], lengths[place - 1]),
+            )
+    return lengths[-1]
 
 
-def _format_year_month(year: str, month: str) -> str:
-    number = next(place for place, name in enumerate(_MONTHS, start=1) if name.startswith(month[:3]))
-    return f"{int(year):04}-{number:02}"
+def _is_inverted_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
+    """Whether the first is "Lund, Ada" and the second "Ada Lund"."""
+    return (
+        len(first.parts) == 2
+        and len(second.parts) == 1
+        and "and" not in first.words
+        and first.parts[1].words + first.parts[0].words == second.parts[0].words
+    )
 
 
-def _normalize_part(part: str) -> str:
-    for pattern in (_ID, _HONORIFIC, _ARTICLE):
-        part = _remove_pattern(pattern, part)
-    part = _INITIALS.sub(r"\1", part.replace("%", " percent"))
-    words = _PUNCTUATION.sub(" ", part).split()
-    plain = " ".join(str(_NUMBER_WORDS.index(word)) if word in _NUMBER_WORDS else word for word in words)
-    plain = _TRAILING_ZEROS.sub(r"\1\2", _NUMBER_PREPOSITION.sub("", plain).strip())
-    plain = _SCALED_NUMBER.sub(lambda m: f"{float(m[1]) * _SCALE_FACTORS[m[2]]:.0f}", plain)
-    return "none" if plain in _NO_ANSWER_WORDS else plain
+def _fold_signs(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.translate(_HYPHENS))
+    return "".join(sign for sign in decomposed if not unicodedata.combining(sign)).strip()
 
 
-def _remove_pattern(pattern: re.Pattern[str], text: str) -> str:
-    """The text without what matches, unless that is all of it."""
-    rest = pattern.sub(" ", text)
-    return rest if rest.strip(" ,;\n") else text
+def _read_yes_or_no(text: str) -> str | None:
+    """yes or no, where the answer is that and perhaps a sentence that goes with it."""
+    match = _YES_OR_NO.fullmatch(text)
+    if match is None:
+        return None
+    verdict = "yes" if match[1].lower() in ("yes", "true") else "no"
+    rest = match["clause"] or match["sentence"]
+    if rest and (not _SENTENCE.match(rest) or _OPPOSITES[verdict].search(rest)):
+        return None
+    return verdict
+
+
+def _parse_part(text: str, entity: str | None = None) -> AnswerPart:
+    found_id, text = _take_entity(text)
+    entity = entity or found_id
+    if not text.strip():
+        words = (found_id.lower(),) if found_id else ()
+        return AnswerPart(words, words, entity=entity)
+    words = _split_words(_REMARK.sub(r" \1 ", text))
+    outside = _REMARK.sub(" ", text)
+    remark = tuple(word for match in _REMARK.findall(text) for word in _split_words(match)) if outside.strip() else ()
+    tokens = _TOKEN.findall(_strip_articles(outside if outside.strip() else text))
+    name = _normalize_tokens(tokens) or words or (text.casefold().strip(),)
+    title = _TITLES.get(name[0], "") if len(name) > (2 if name[0] in _TITLES_IN_NAMES else 1) else ""
+    noun = _count_noun(tokens, name)
+    name = name[1:] if title else name[:1] if noun else name
+    if words in _NO_ANSWER_WORDS:
+        words = name = ("none",)
+    return AnswerPart(words or name, name, remark, title, noun, entity)
+
+
+def _take_entity(text: str) -> tuple[str | None, str]:
+    """The id in a text, and the text without it."""
+    match = _BRACKETED_ID.search(text) or _BARE_ID.search(text)
+    if match is None:
+        return None, text
+    entity = next(group for group in match.groups() if group)
+    return entity.upper(), f"{text[: match.start()]} {text[match.end() :]}"
+
+
+def _strip_articles(text: str) -> str:
+    return _INITIALS.sub(r"\1", _ARTICLE.sub("", text))
+
+
+def _split_words(text: str) -> Words:
+    return _normalize_tokens(_TOKEN.findall(_strip_articles(text)))
+
+
+def _normalize_tokens(tokens: list[str]) -> Words:
+    words = [token.casefold() for token in tokens]
+    if words and (match := _NUMBER_WITH_SYMBOL.fullmatch(words[0])) and match[2].removesuffix("2") in UNITS:
+        words[:1] = [match[1], match[2]]
+    if len(words) > 1 and _NUMBER.fullmatch(words[0]):
+        words = [words[0], *_normalize_unit(words[1:])]
+    return tuple(format_number(word) if _NUMBER.fullmatch(word) else word for word in words)
+
+
+def _normalize_unit(words: list[str]) -> list[str]:
+    """The words behind a number, with their units by name: km2 and sq km are square kilometre."""
+    if words[:2] == ["per", "cent"]:
+        return ["percent", *words[2:]]
+    unit: list[str] = []
+    for word in words:
+        if word.endswith("2") and word[:-1] in UNITS:
+            unit += ["square", UNITS[word[:-1]]]
+        elif word != "per" or not unit:
+            unit += UNITS.get(word, word).split()
+    return unit
+
+
+def _count_noun(tokens: list[str], name: Words) -> Words:
+    """The noun of a number that counts; empty for measures and for names such as 7 Up and 50 Cent."""
+    rest = name[1:]
+    is_count = (
+        bool(rest)
+        and _NUMBER.fullmatch(name[0]) is not None
+        and rest[0] not in UNITS.values()
+        and rest[0] not in _NOT_A_COUNT
+        and all(token.isalpha() and token == token.lower() for token in tokens[1:])
+    )
+    return rest if is_count else ()

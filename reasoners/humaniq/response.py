@@ -15,11 +15,10 @@ from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.streaming import stream_reply
 from llm.structured_output import split_reasoning
-from llm.types import Message, TextDelta
+from llm.types import Message
 from llm.usage import Usage
 from reasoners.answers.agreement import Agreement, measure_agreement
-from reasoners.answers.extraction import strip_or_none
-from reasoners.answers.normalization import strip_answer_markup
+from reasoners.answers.extraction import strip_answer_markup, strip_or_none
 from reasoners.base import Action, FinalAnswer, QuestionRefused, Task
 from reasoners.humaniq.options import AgentOptions
 from reasoners.prompting import truncation
@@ -89,16 +88,15 @@ class ResponseWriter:
     options: AgentOptions
     task: Task
     chat: ChatClient
-    stream: bool
 
     def write_final_answer(
         self, answers: TraceAnswers, evidence: Sequence[Step], usage: Usage
-    ) -> Generator[Action | TextDelta, ToolResult | None, FinalAnswer]:
+    ) -> Generator[Action, ToolResult | None, FinalAnswer]:
         """The conclusion with the response and how far the sources agree; Refused where none of them has an answer."""
         details: dict[str, Any] = {"style": self.options.response}
         if "model" in self.options.compared_sources:
             # Asked apart from the steps, so that what it remembers is a source of its own.
-            own, took, failure = yield from self._ask_without_tools()
+            own, took, failure = self._ask_without_tools()
             answers, usage = replace(answers, answer_model=own), usage + took
             details |= {"own_answer_failed": failure} if failure else {}
         known = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
@@ -113,7 +111,7 @@ class ResponseWriter:
         details["agreement"] = agreed.to_json()
         if self.options.response != "none":
             try:
-                answers, written, took = yield from self._write_response(answers, agreed, evidence)
+                answers, written, took = self._write_response(answers, agreed, evidence)
             except (ChatError, PromptTooLong) as failed:
                 # The answer is there already; only its wording is missing, which is told.
                 took = getattr(failed, "usage", None) or Usage()
@@ -121,10 +119,10 @@ class ResponseWriter:
             usage, details = usage + took, details | written
         return FinalAnswer(answers, usage.to_json(), details)
 
-    def _ask_without_tools(self) -> Generator[TextDelta, None, tuple[str | None, Usage, str | None]]:
+    def _ask_without_tools(self) -> tuple[str | None, Usage, str | None]:
         message = Message("user", render_prompt("own_answer", question=self.task.question))
         try:
-            reply = yield from stream_reply(self.chat, [message], stream=False)
+            reply = stream_reply(self.chat.with_purpose("own answer"), [message])
         except ChatError as failed:
             return None, failed.usage or Usage(), str(failed)
         if reply.stopped == "length":
@@ -138,10 +136,10 @@ class ResponseWriter:
 
     def _write_response(
         self, answers: TraceAnswers, agreed: Agreement, evidence: Sequence[Step]
-    ) -> Generator[TextDelta, None, tuple[TraceAnswers, dict[str, Any], Usage]]:
+    ) -> tuple[TraceAnswers, dict[str, Any], Usage]:
         seen = [step for step in evidence if step.observation is not None]
         message = self._build_message(answers, agreed, seen)
-        reply = yield from stream_reply(self.chat, [message], stream=self.stream)
+        reply = stream_reply(self.chat.with_purpose("response"), [message], on_text=self.task.on_text)
         text = split_reasoning(reply.text)[1]
         if reply.stopped == "length" or not text:
             why = "was cut off, because it was too long" if text else "says nothing"

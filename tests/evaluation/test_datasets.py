@@ -23,7 +23,9 @@ REAL = {
 }
 HOP = {"subject", "subject_id", "relation", "pid", "object", "object_id"}
 
-in_any_file = settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_any_file = settings(
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["text", "entity"]), inner),

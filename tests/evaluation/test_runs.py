@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from db.recording import TraceAnswers
 from db.runs import RunOutcome
-from evaluation.runs import QuestionScore, sample_questions, score_answer, score_outcome, summarize_scores
+from evaluation.metrics import score_answer
+from evaluation.runs import QuestionScore, sample_questions, score_outcome, summarize_scores
 
 
 @dataclass
@@ -62,6 +63,8 @@ def test_failed_and_refused_count_apart_and_as_nothing_in_f1_only() -> None:
     assert [told[name] for name in counts] == [5, 2, 1, 2, 1]
     assert told["f1_answered"] == pytest.approx((1 + 2 / 3) / 2, abs=1e-4)
     assert told["f1"] == pytest.approx((1 + 2 / 3) / 5, abs=1e-4)
+    assert told["official_f1"] == pytest.approx((1 + 2 / 3) / 5, abs=1e-4)
+    assert told["official_f1_answered"] == pytest.approx((1 + 2 / 3) / 2, abs=1e-4)
     assert told["by_kind"]["x"] == {name: value for name, value in told.items() if name != "by_kind"}
 
 

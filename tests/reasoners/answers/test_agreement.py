@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoners.answers.agreement import measure_agreement
-from reasoners.answers.normalization import normalize_answer
+from reasoners.answers.normalization import answers_equal
 
 ANSWERS = st.sampled_from([None, "Ada", "ada.", "Ben", "Cora, Dan", "Dan and Cora", "the Ben"])
 
@@ -17,9 +17,7 @@ def test_the_state_is_what_counting_equal_pairs_says(answers: dict[str, str | No
     found = measure_agreement(answers)
     there = {name: answer for name, answer in answers.items() if answer is not None}
     alike = [
-        pair
-        for pair in itertools.combinations(there, 2)
-        if normalize_answer(str(there[pair[0]])) == normalize_answer(str(there[pair[1]]))
+        pair for pair in itertools.combinations(there, 2) if answers_equal(str(there[pair[0]]), str(there[pair[1]]))
     ]
     if len(answers) > 1 and len(there) == len(answers) and len(alike) == len(answers) * (len(answers) - 1) / 2:
         assert found.state == "all agree"
@@ -58,6 +56,8 @@ def test_the_words_name_who_agrees_and_the_hedge_says_how_sure_the_answer_is() -
         (("12 people", "12 dogs", "12"), "conflict"),
         (("1990-05-03", "3 May 1990", None), "two agree"),
         (("yes", "true", "Yes, she is."), "all agree"),
+        (("Ada Lund (Q5)", "Ada Lund (Q9)", None), "conflict"),
+        (("John Smith", "John Smith (judge)", "John Smith (painter)"), "conflict"),
     ],
 )
 def test_counts_and_dates_and_yes_agree_however_they_are_written(told: tuple[str | None, ...], state: str) -> None:

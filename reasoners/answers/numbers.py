@@ -1,0 +1,184 @@
+"""Numbers, dates and units of measure, rewritten to one notation inside a text.
+
+`normalize_quantities` writes "thirty" as 30, "first" as 1st, "12 May 1990" as 1990-05-12 and "2.5 million" as 2500000.
+"""
+
+import re
+from decimal import Decimal
+
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = {
+    "hundred": 100,
+    "thousand": 1_000,
+    "million": 1_000_000,
+    "billion": 1_000_000_000,
+    "trillion": 1_000_000_000_000,
+}
+_CARDINALS = {word: value for value, word in enumerate(_UNITS)} | {
+    word: 10 * n for n, word in enumerate(_TENS, start=2)
+}
+_IRREGULAR_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
+_ORDINALS = {_IRREGULAR_ORDINALS.get(word) or re.sub("y$", "ie", word) + "th": word for word in (*_CARDINALS, *_SCALES)}
+_NUMBER_WORD = "|".join(sorted((*_CARDINALS, *_SCALES, *_ORDINALS), key=len, reverse=True))
+# "no one" is an answer of its own, not a number.
+_NUMBER_PHRASE = re.compile(rf"(?<!\bno )\b(?:{_NUMBER_WORD})\b(?:(?:[ -]| and )(?:{_NUMBER_WORD})\b)*", re.IGNORECASE)
+_MONTHS = "january february march april may june july august september october november december".split()
+_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t)?\.?" for name in _MONTHS)
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+_ERA = r"(?!\d)(?! ?b\.?c)"
+_DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?({_MONTH}),? (\d{{3,4}}){_ERA}", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"\b({_MONTH}) {_DAY},? (\d{{3,4}}){_ERA}", re.IGNORECASE)
+_MONTH_ONLY = re.compile(rf"\b({_MONTH}),? (\d{{4}})\b", re.IGNORECASE)
+_DAY_OF_MONTH = re.compile(rf"\b{_DAY} (?:of )?({_MONTH})(?![\w.])", re.IGNORECASE)
+_MONTH_AND_DAY = re.compile(rf"\b({_MONTH}) {_DAY}\b(?![.,:/-]?\d)", re.IGNORECASE)
+_MIDNIGHT_TIMESTAMP = re.compile(r"(?<![\w-])\+?(\d{4}-\d\d-\d\d)T00:00:00(?:\.0+)?(?:Z|\+00:00)?(?!\w)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"(?<=\d)[, ](?=\d{3}(?:[, ]\d{3})*(?!\d))")
+_SCALED_NUMBER = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?) ({'|'.join(_SCALES)})\b", re.IGNORECASE)
+_NEGATIVE = re.compile(r"\b(?:minus|negative) (?=\d)", re.IGNORECASE)
+_RANGE = re.compile(
+    r"(?<![\w.-])(?:from )?(\d+(?:st|nd|rd|th|s)?) ?(?:-|\bto\b) ?(?=\d+(?:st|nd|rd|th|s)?\b(?!-))", re.IGNORECASE
+)
+_RANGE_BETWEEN = re.compile(r"\bbetween (\d+) and (\d+)\b", re.IGNORECASE)
+_BEFORE_CHRIST = re.compile(r"(?<=\d) ?b\.? ?c\.?(?: ?e\b\.?)?(?!\w)", re.IGNORECASE)
+_ANNO_DOMINI = re.compile(r"\ba\.?d\.? (?=\d)|(?<=\d) ?(?:a\.?d|c\.?e)(?:\.|\b)", re.IGNORECASE)
+_PREFIX_OF_NUMBER = re.compile(
+    r"\b(?:in|on|about|around|approximately|approx\.?|roughly|exactly) (?=-?\d)|~ ?(?=\d)", re.IGNORECASE
+)
+_CIRCA = re.compile(r"\b(?:[Cc]irca |[Cc]a?\. ?)(?=\d)|\bca? ?(?=\d{3,4}\b)")
+_NUMBER_SIGN = re.compile(r"\b(?:no|nr)\.? ?(?=\d)|#(?=\d)", re.IGNORECASE)
+_CURRENCY = re.compile(r"(?:\bUS ?)?([$\N{EURO SIGN}\N{POUND SIGN}]) ?(\d+(?:\.\d+)?)")
+_CURRENCY_NAMES = {"$": "dollars", "\N{EURO SIGN}": "euros", "\N{POUND SIGN}": "pounds"}
+
+_UNIT_SYMBOLS = {
+    "kilometre": "km kms kilometer",
+    "metre": "m meter",
+    "centimetre": "cm centimeter",
+    "millimetre": "mm millimeter",
+    "mile": "mi",
+    "foot": "ft feet",
+    "inch": "in inches",
+    "yard": "yd",
+    "kilogram": "kg kgs kilogramme kilo",
+    "gram": "g gramme",
+    "milligram": "mg",
+    "pound": "lb lbs",
+    "ounce": "oz",
+    "tonne": "t",
+    "litre": "l liter",
+    "millilitre": "ml milliliter",
+    "hour": "h hr hrs",
+    "minute": "min mins",
+    "second": "s sec secs",
+    "percent": "%",
+    "degree": "\N{DEGREE SIGN} deg",
+    "celsius": "c centigrade",
+    "fahrenheit": "f",
+    "hectare": "ha",
+    "acre": "",
+    "square": "sq",
+    "cubic": "",
+    "mile hour": "mph",
+    "dollar": "usd",
+    "euro": "eur",
+    "kelvin": "k",
+    "hertz": "hz",
+    "watt": "w",
+    "volt": "v",
+    "am": "",
+    "pm": "",
+    "bc": "",
+    "light-year": "ly",
+}
+UNITS = {
+    spelling: name for name, symbols in _UNIT_SYMBOLS.items() for spelling in (name, f"{name}s", *symbols.split())
+} | {f"{symbol}s": name for name, symbols in _UNIT_SYMBOLS.items() for symbol in symbols.split() if len(symbol) > 3}
+"""Names of units by each way to write them: km, kilometer, kilometers, kilometre, kilometres."""
+
+
+def normalize_quantities(text: str) -> str:
+    """The text with its numbers, dates, ranges and currencies in one notation; letters keep their case."""
+    text = _MIDNIGHT_TIMESTAMP.sub(r"\1", _THOUSANDS.sub("", text))
+    text = _SCALED_NUMBER.sub(lambda match: _format_decimal(Decimal(match[1]) * _SCALES[match[2].lower()]), text)
+    text = _NUMBER_PHRASE.sub(lambda match: _read_phrase(match[0]), text)
+    text = _NEGATIVE.sub("-", text)
+    text = _BEFORE_CHRIST.sub(" bc", text)
+    text = _normalize_dates(_ANNO_DOMINI.sub(" ", text))
+    text = _RANGE_BETWEEN.sub(r"\1-\2", _RANGE.sub(r"\1-", text))
+    text = _NUMBER_SIGN.sub("number ", text)
+    text = _CIRCA.sub("", _PREFIX_OF_NUMBER.sub("", text))
+    return _CURRENCY.sub(lambda match: f"{match[2]} {_CURRENCY_NAMES[match[1]]}", text)
+
+
+def format_number(number: str) -> str:
+    """A decimal number without the zeros that add nothing: 3.50 is 3.5."""
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def _normalize_dates(text: str) -> str:
+    text = _DAY_FIRST.sub(lambda m: f"{int(m[3]):04}-{_month_number(m[2])}-{int(m[1]):02}", text)
+    text = _MONTH_FIRST.sub(lambda m: f"{int(m[3]):04}-{_month_number(m[1])}-{int(m[2]):02}", text)
+    text = _MONTH_ONLY.sub(lambda m: f"{int(m[2]):04}-{_month_number(m[1])}", text)
+    text = _DAY_OF_MONTH.sub(lambda m: f"{_month_number(m[2])}-{int(m[1]):02}", text)
+    return _MONTH_AND_DAY.sub(lambda m: f"{_month_number(m[1])}-{int(m[2]):02}", text)
+
+
+def _month_number(month: str) -> str:
+    return f"{next(n for n, name in enumerate(_MONTHS, start=1) if name.startswith(month[:3].lower())):02}"
+
+
+def _read_phrase(phrase: str) -> str:
+    """The numbers that consecutive number words spell: "twenty-one" is 21, "one two" is 1 2, "first" is 1st."""
+    numbers: list[str] = []
+    total = current = 0
+    is_open = may_add = False
+    for word in re.split(r"[ -]+", phrase.lower()):
+        if word == "and":
+            if not may_add:
+                numbers += [str(total + current), "and"] if is_open else ["and"]
+                total = current = 0
+                is_open = False
+            continue
+        cardinal = _ORDINALS.get(word, word)
+        if cardinal in _SCALES:
+            scale = _SCALES[cardinal]
+            current = max(current, 1) * scale
+            if scale > 100:
+                total, current = total + current, 0
+            may_add = is_open = True
+        else:
+            value = _CARDINALS[cardinal]
+            if is_open and not _can_follow(current, value, after_scale=may_add):
+                numbers.append(str(total + current))
+                total = current = 0
+            current += value
+            is_open, may_add = True, False
+        if cardinal != word:
+            numbers.append(_format_ordinal(total + current))
+            total = current = 0
+            is_open = may_add = False
+    return " ".join([*numbers, str(total + current)] if is_open else numbers)
+
+
+def _can_follow(current: int, value: int, *, after_scale: bool) -> bool:
+    return after_scale or (0 < value < 10 and current % 100 >= 20 and current % 10 == 0)
+
+
+def _format_ordinal(number: int) -> str:
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def _format_decimal(number: Decimal) -> str:
+    return format_number(f"{number:f}")
