@@ -1,0 +1,164 @@
+"""A database of the former version, revision 0003, is upgraded: everything opens, merges and exports equal.
+
+former/ holds what that version wrote: the dump of a database with traces of people and runs, reviews and a library, and
+its exports of all traces.
+"""
+
+import io
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, inspect, select
+
+from db import libraries, projects, queue, review, traces, verifications
+from db.database import Database
+from db.maintenance import check_database
+from db.merge import merge_trace
+from db.models import Base, Run, Trace
+from db.schema import downgrade, upgrade
+from db.tool_report import ToolCallFilter, build_tool_report
+from db.trace_configuration import DemonstrationReference, TraceConfiguration
+from fewshot_library.formats import FORMATS
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.showhow import read_records
+
+FORMER = Path(__file__).with_name("former")
+REVISION = "0003"
+KINDS_OF_ERRORS = ["not found", "refused query", "wrong arguments", "model", "time limit", "unavailable", "other"]
+PINS = {"model": "gpt-4.1", "options": {"k": 3, "selection": "dpp"}}
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def read_rows(database: Database) -> Rows:
+    """Every row of every table, with the columns that the database has."""
+    with database.read() as session:
+        connection = session.connection()
+        shape = inspect(connection)
+        names = {name: [column["name"] for column in shape.get_columns(name)] for name in shape.get_table_names()}
+        return {
+            table.name: sorted(
+                (
+                    dict(row)
+                    for row in connection.execute(select(*(table.c[name] for name in names[table.name]))).mappings()
+                ),
+                key=repr,
+            )
+            for table in Base.metadata.sorted_tables
+            if table.name in names
+        }
+
+
+@pytest.fixture(scope="module")
+def former_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """The rows of the former version's database."""
+    path = tmp_path_factory.mktemp("former") / "showhow.db"
+    connection = sqlite3.connect(path)
+    connection.executescript((FORMER / "revision_0003.sql").read_text(encoding="utf-8"))
+    connection.close()
+    store = Database(f"sqlite:///{path}")
+    rows = read_rows(store)
+    store.close()
+    return rows
+
+
+@pytest.fixture
+def former(empty_database: Database, former_rows: Rows) -> Database:
+    """A database of both kinds as the former version left it."""
+    upgrade(empty_database, REVISION)
+    with empty_database.begin() as session:
+        for table in Base.metadata.sorted_tables:
+            if former_rows.get(table.name):
+                session.execute(insert(table), former_rows[table.name])
+    return empty_database
+
+
+@pytest.fixture
+def upgraded(former: Database) -> Iterator[Database]:
+    upgrade(former)
+    yield former
+    assert check_database(former) == []
+
+
+def export(database: Database, name: str) -> bytes:
+    stream = io.BytesIO()
+    write = FORMATS[name].write
+    assert write is not None
+    with database.read() as session:
+        write(TraceExport(list(traces.iterate_traces(session))), stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["openai", "react"])
+def test_traces_are_exported_byte_for_byte_as_the_former_version_did(upgraded, name):
+    assert export(upgraded, name) == (FORMER / f"traces.{name}").read_bytes()
+
+
+def test_showhows_own_export_is_equal_but_for_the_kinds_of_errors_and_the_pins_of_runs(upgraded):
+    was = [json.loads(line) for line in (FORMER / "traces.showhow").read_text(encoding="utf-8").splitlines()]
+    now = [json.loads(line) for line in export(upgraded, "showhow").decode().splitlines()]
+    kinds = [kind for trace in now for step in trace["steps"] if (kind := step.pop("error_kind", None))]
+    assert kinds == [*KINDS_OF_ERRORS, "not found", "other"]
+    pins = [{name: trace["run"].pop(name, None) for name in PINS} for trace in now if trace["run"]]
+    assert pins == [PINS, {"model": None, "options": None}, {"model": None, "options": None}]
+    assert now == was
+
+
+def test_what_the_former_version_exported_is_the_same_as_what_is_here(upgraded):
+    with upgraded.begin() as session:
+        assert {merge_trace(session, record) for record in read_records(FORMER / "traces.showhow")} == {"same"}
+
+
+def test_failures_of_old_calls_are_counted_by_their_kinds(upgraded):
+    with upgraded.read() as session:
+        tools = {tool.tool: tool for tool in build_tool_report(session, ToolCallFilter()).tools}
+    assert tools["read"].failures == dict.fromkeys(sorted(KINDS_OF_ERRORS), 1)
+    assert tools["nope"].failures == {"other": 1}
+
+
+def test_runs_pin_what_their_configuration_says_and_nothing_else(upgraded):
+    with upgraded.read() as session:
+        runs = {run.name: run for run in session.scalars(select(Run))}
+    asked, verified = runs["ask"], runs["verify"]
+    assert {name: getattr(asked, name) for name in PINS} == PINS
+    assert (verified.model, verified.options) == (None, {})
+    for run in (asked, verified):
+        assert (run.encoder, run.world_hash, run.code_version, run.tools) == (None, None, None, None)
+
+
+def test_lists_and_the_library_open_as_before(upgraded):
+    with upgraded.read() as session:
+        (project,) = projects.list_projects(session)
+        ada = projects.get_or_create_user(session, "ada")
+        assert review.count_by_status(session, project.id) == {"approved": 1, "draft": 1, "rejected": 1}
+        assert queue.measure_progress(session, project.id, ada.id).completed_by_user == 1
+        (demonstration,) = libraries.load_demonstrations(session, libraries.find_version(session, "default:1").id)
+        assert demonstration.question == "Who built quay 1?"
+        (verification,) = verifications.list_verifications(session, project.id)
+        outcomes = verifications.list_outcomes(session, verification)
+    assert [outcome.ending for outcome in outcomes] == [None, None, None, "refused"]
+
+
+def test_the_configuration_of_every_trace_and_run_is_read_and_written_without_a_change(upgraded):
+    with upgraded.read() as session:
+        stored = [*session.scalars(select(Trace.configuration)), *session.scalars(select(Run.configuration))]
+        asked = session.scalars(select(Trace.configuration).where(Trace.ending == "answered")).one()
+    assert [TraceConfiguration.from_json(document).to_json() for document in stored] == stored
+    configuration = TraceConfiguration.from_json(asked)
+    assert (configuration.reasoner, configuration.library, configuration.model) == ("humaniq", "default:1", "gpt-4.1")
+    assert configuration.demonstrations is not None
+    assert [type(entry) for entry in configuration.demonstrations] == [DemonstrationReference]
+    assert configuration.agreement is not None
+    assert configuration.agreement.agreeing == ("text",)
+    assert configuration.extra == {}
+
+
+def test_going_back_to_the_former_revision_leaves_its_rows_as_they_were(former, former_rows):
+    upgrade(former)
+    downgrade(former, REVISION)
+    assert read_rows(former) == former_rows
+    upgrade(former)

@@ -1,0 +1,85 @@
+"""The typed configuration: whatever is stored is read without an error and written back as it was."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from db.trace_configuration import DemonstrationReference, TraceConfiguration
+
+ID = str(uuid4())
+RUN_CONFIG = {"reasoner": "humaniq", "options": {"k": 3}, "library": "default:2"}
+ASKED: dict[str, Any] = {
+    "way": RUN_CONFIG,
+    "limits": {"steps": 20},
+    "worker": "1:2:host",
+    "model": "gpt-4.1",
+    "demonstrations": [{"id": ID, "question": "Who?"}],
+    "form": "text",
+    "demonstrations_shown": 1,
+    "response": None,
+    "unwritten": "The model did not answer.",
+    "links": [{"start": 0}],
+    "agreement": {
+        "state": "all",
+        "words": "All agree.",
+        "answers": {"text": "Ada", "graph": None},
+        "agreeing": ["text"],
+    },
+    "replay": {"alignment": {"holes": []}, "demonstrations": [{"id": ID, "question": "Who?"}]},
+}
+VERIFIED = {
+    **RUN_CONFIG,
+    "project_id": ID,
+    "questions": [ID, ID],
+    "most": None,
+    "limits": {},
+    "again_of": ID,
+}
+GENERATED = {"generated": True, "needs": ["text"], "hash": "abc"}
+IMPORTED = {"tools": [{"type": "function"}], "openai": {"id": 3}, "file": "x.json"}
+
+
+@pytest.mark.parametrize("document", [{}, ASKED, VERIFIED, GENERATED, IMPORTED])
+def test_what_is_stored_is_written_back_as_it_was(document):
+    assert TraceConfiguration.from_json(document).to_json() == document
+
+
+def test_the_values_are_attributes():
+    asked = TraceConfiguration.from_json(ASKED)
+    assert (asked.reasoner, asked.options, asked.library) == ("humaniq", {"k": 3}, "default:2")
+    assert asked.demonstrations == (DemonstrationReference(UUID(ID), "Who?"),)
+    assert (asked.response, asked.response_error, asked.prompt_format) == (None, "The model did not answer.", "text")
+    assert asked.followed_demonstrations == {ID}
+    assert asked.agreement is not None
+    assert asked.agreement.answers == {"text": "Ada", "graph": None}
+    verified = TraceConfiguration.from_json(VERIFIED)
+    assert (verified.reasoner, verified.is_nested, verified.questions) == ("humaniq", False, (UUID(ID), UUID(ID)))
+    assert (verified.repeats, verified.question_limit, verified.limits) == (UUID(ID), None, {})
+
+
+def test_no_demonstration_selected_is_another_thing_than_not_selected_yet():
+    assert TraceConfiguration.from_json({}).demonstrations is None
+    none_selected = TraceConfiguration.from_json({"demonstrations": []})
+    assert none_selected.demonstrations == ()
+    assert none_selected.to_json() == {"demonstrations": []}
+
+
+def test_a_changed_value_is_written_under_its_stored_key_and_replaces_an_explicit_null():
+    changed = replace(TraceConfiguration.from_json(VERIFIED), question_limit=5, worker="w", library="default:3")
+    assert changed.to_json() == {**VERIFIED, "most": 5, "worker": "w", "library": "default:3"}
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(ID),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([*RUN_CONFIG, "id", "x"]), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*ASKED, *VERIFIED, *GENERATED, *IMPORTED]), VALUES))
+def test_a_configuration_of_any_shape_is_read_and_written_back_as_it_was(document):
+    assert TraceConfiguration.from_json(document).to_json() == document
