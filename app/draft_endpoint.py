@@ -1,4 +1,4 @@
-"""What is being typed, kept as it is typed: the page posts it here, past the script runs that a save would cost."""
+"""The endpoint that stores drafts: the page posts what is being typed here, without a script run for each save."""
 
 import hashlib
 import hmac
@@ -24,7 +24,7 @@ def _signing_key() -> bytes:
 
 
 def draft_token(trace_id: UUID) -> str:
-    """What a page must show to write the draft of that trace; valid while this process lives."""
+    """The token that a page needs to write the draft of that trace; valid while this process lives."""
     return hmac.new(_signing_key(), trace_id.bytes, hashlib.sha256).hexdigest()
 
 

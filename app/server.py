@@ -1,5 +1,6 @@
-"""The server: Streamlit's pages, a health check, and the door through which typed drafts are kept."""
+"""The server: Streamlit's pages, a health check, and the endpoint that stores drafts as they are typed."""
 
+import logging
 from pathlib import Path
 
 import streamlit as st
@@ -13,6 +14,9 @@ from db.database import StoreError
 from worlds.folder import WorldError
 from worlds.source import SourceError
 
+UNEXPECTED_ERROR = "Something went wrong on this page. Reload it; the server's log has the details."
+_log = logging.getLogger(__name__)
+
 
 async def healthz(_request: Request) -> PlainTextResponse:
     """Answers while the process serves."""
@@ -20,16 +24,18 @@ async def healthz(_request: Request) -> PlainTextResponse:
 
 
 def show_script_error(failed: Exception) -> bool:
-    """Show a failure of the store or a world as its one sentence; anything else is a fault of ours and shown whole."""
-    if not isinstance(failed, StoreError | WorldError | SourceError):
-        return False
-    st.error(f"{failed}")
+    """Show one sentence on the page; the traceback of an unexpected error goes to the log, never to the page."""
+    if isinstance(failed, StoreError | WorldError | SourceError):
+        st.error(f"{failed}")
+    else:
+        _log.error("a page failed", exc_info=failed)
+        st.error(UNEXPECTED_ERROR)
     return True
 
 
 app = App(
-    # Among the pages: with a folder of pages beside it, Streamlit would serve a page that is opened by its address
-    # without running this script, until somebody has opened the first one.
+    # main.py lies among the pages: with a folder of pages beside it, Streamlit would serve a page that is opened by
+    # its URL without running main.py, until a visitor has opened the first page.
     Path(__file__).parent / "pages" / "main.py",
     on_script_error=show_script_error,
     routes=[Route("/healthz", healthz), Route("/drafts/{trace_id:uuid}", save_draft, methods=["POST"])],

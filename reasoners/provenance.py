@@ -21,7 +21,8 @@ TYPED_ORIGIN: Origin = {"from": "typed"}
 # Fields that hold what a person would pick; scores, flags and places are none.
 VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql", "address"})
 MIN_PART_CHARS = 2
-_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+MONTHS = tuple("January February March April May June July August September October November December".split())
+_MONTH = f"(?:{'|'.join(MONTHS)})"
 DATE_PATTERN = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{3,4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{3,4}}"
     rf"|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{3,4}}|{_MONTH} \d{{1,2}}|\d{{4}}-\d\d-\d\d)\b"

@@ -1,7 +1,7 @@
-"""Every tool by its name: ours, and those of others that are declared."""
+"""The registry of tools: the built-in ones, and the external ones of the configuration."""
 
 import concurrent.futures
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from tools.get_label import get_label
 from tools.get_wikidata_id import get_wikidata_id
 from tools.read import read
 from tools.run_query import run_query
-from tools.tool import Tool
+from tools.tool import SourceKind, Tool
 from tools.websearch import websearch
 from tools.wikisearch import wikisearch
 from worlds.source import ErrorKind, World
@@ -22,25 +22,26 @@ if TYPE_CHECKING:
     from tools.external.mcp_server import McpServer
 
 SERVER_START_TIMEOUT_SECONDS = 15.0
-"""Seconds that a look waits for servers that have not started yet."""
+"""Seconds that a request for tools waits for servers to start."""
 
+# A new tool is its file and one line here.
 BUILT_IN_TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool.from_function("wikisearch", "Search", wikisearch),
-        Tool.from_function("read", "Read", read),
-        Tool.from_function("getWikiDataID", "Id", get_wikidata_id),
-        Tool.from_function("generateQuery", "Write query", generate_query),
-        Tool.from_function("runQuery", "Run query", run_query),
-        Tool.from_function("getLabel", "Label", get_label),
-        Tool.from_function("websearch", "Web", websearch, web=True),
+        Tool.from_function("wikisearch", "Search", wikisearch, SourceKind.TEXT),
+        Tool.from_function("read", "Read", read, SourceKind.TEXT),
+        Tool.from_function("getWikiDataID", "Find id", get_wikidata_id, SourceKind.GRAPH),
+        Tool.from_function("generateQuery", "Write query", generate_query, SourceKind.GRAPH, next_tool="runQuery"),
+        Tool.from_function("runQuery", "Run query", run_query, SourceKind.GRAPH),
+        Tool.from_function("getLabel", "Label", get_label, SourceKind.GRAPH),
+        Tool.from_function("websearch", "Web", websearch, SourceKind.WEB),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ToolProviderStatus:
-    """How a place that tools come from stands: which tools it gives, and what keeps it, or some of them, away."""
+    """The state of one provider of tools: the tools it offers, and why it or some of them are not available."""
 
     kind: str
     """ours, function, server or file."""
@@ -51,66 +52,89 @@ class ToolProviderStatus:
 
 
 class ToolRegistry:
-    """The one door to the tools for pages, agents and verbs; tools of others are loaded when they are asked for."""
+    """All tools by name, for pages, agents and verbs; external tools are loaded when they are first used.
 
-    def __init__(self, declared: ExternalToolsConfig | None = None, environ: Mapping[str, str] | None = None) -> None:
-        self.config = _without_built_in_names(declared or ExternalToolsConfig())
+    `built_in` are the tools that need no configuration; every list of tools begins with them.
+    """
+
+    def __init__(
+        self,
+        config: ExternalToolsConfig | None = None,
+        environ: Mapping[str, str] | None = None,
+        built_in: Mapping[str, Tool] = BUILT_IN_TOOLS,
+    ) -> None:
+        self.built_in = built_in
+        self.config = _without_built_in_names(config or ExternalToolsConfig(), built_in)
         self._environ = environ or {}
         self._load_lock = Lock()
         self._functions: dict[str, Tool | ToolError] = {}
         self._servers: dict[str, McpServer] | None = None
 
     def available_tools(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
-        """The tools of these names that are here, or all of ours; those for web pages only where the world has some."""
+        """Return the named tools that are available, or all built-in ones; web tools only in worlds with web pages."""
         has_web = world is not None and world.web is not None
-        found = [self.find(name) for name in dict.fromkeys(names) or BUILT_IN_TOOLS]
-        return [tool for tool in found if tool is not None and (has_web or not tool.needs_web)]
+        tools = [self.find(name) for name in dict.fromkeys(names) or self.built_in]
+        return [tool for tool in tools if tool is not None and (has_web or not tool.needs_web)]
+
+    def offered_tools(self, world: World | None, names: Sequence[str]) -> list[Tool]:
+        """Return the tools that a project offers to people and agents alike, by the names that it chose.
+
+        ToolError if it chose tools and none of them is available; built-in tools do not replace them.
+        """
+        tools = self.available_tools(world, names)
+        if not tools:
+            problems = dict.fromkeys(
+                self.problem(name) or f"{name} needs a world with web pages." for name in dict.fromkeys(names)
+            )
+            raise ToolError(
+                f"None of the tools that this project offers is available. {' '.join(problems)} Make them available "
+                "again, or choose other tools for the project.",
+                ErrorKind.UNAVAILABLE,
+            )
+        return tools
 
     def find_all(self, names: Iterable[str | None]) -> dict[str, Tool]:
-        """Those of the named tools that are here."""
-        found = {name: self.find(name) for name in names if name is not None}
-        return {name: tool for name, tool in found.items() if tool is not None}
+        """Return the named tools that are available."""
+        tools = {name: self.find(name) for name in names if name is not None}
+        return {name: tool for name, tool in tools.items() if tool is not None}
 
     def is_declared(self, name: str) -> bool:
-        """Whether a tool of that name is declared, or may come from a server that is not available now."""
+        """Whether a function of that name is configured, or a server that is not available may offer it."""
         return name in self.config.functions or self._server_problem(name) is not None
 
     def get_tool(self, name: str) -> Tool:
-        """The tool of that name; a ToolError that says why there is none."""
-        found = self.find(name)
-        if found is None:
-            raise ToolError(
-                self.problem(name) or f"There is no tool {name!r}; there are {', '.join(BUILT_IN_TOOLS)}.",
-                ErrorKind.UNAVAILABLE,
-            )
-        return found
+        """Return the tool of that name; ToolError if it is not available."""
+        tool = self.find(name)
+        if tool is None:
+            raise ToolError(self.problem(name) or self._unknown_name_message(name), ErrorKind.UNAVAILABLE)
+        return tool
 
     def find(self, name: str) -> Tool | None:
-        """The tool of that name, if it is here."""
-        if name in BUILT_IN_TOOLS:
-            return BUILT_IN_TOOLS[name]
+        """Return the tool of that name, or None if it is not available."""
+        if name in self.built_in:
+            return self.built_in[name]
         if name in self.config.functions:
-            loaded = self._load_function(name)
-            return loaded if isinstance(loaded, Tool) else None
+            tool = self._load_function(name)
+            return tool if isinstance(tool, Tool) else None
         servers = self._started_servers()
         return next((server.tools[name] for server in servers if name in server.tools), None)
 
     def problem(self, name: str) -> str | None:
-        """Why the tool of that name cannot be called now, in a sentence; None when it can."""
-        if name in BUILT_IN_TOOLS:
+        """Say in one sentence why the tool of that name cannot be called now; None if it can."""
+        if name in self.built_in:
             return None
         if name in self.config.functions:
-            loaded = self._load_function(name)
-            return str(loaded) if isinstance(loaded, ToolError) else None
-        told = self.config.errors.get(name) or self._server_problem(name)
-        if told is not None or self.find(name) is not None:
-            return told
-        known = [
-            *BUILT_IN_TOOLS,
-            *self.config.functions,
-            *(name for server in self._started_servers() for name in server.tools),
-        ]
-        return f"There is no tool {name!r}; there are {', '.join(known)}."
+            tool = self._load_function(name)
+            return str(tool) if isinstance(tool, ToolError) else None
+        problem = self.config.errors.get(name) or self._server_problem(name)
+        if problem is not None or self.find(name) is not None:
+            return problem
+        return self._unknown_name_message(name)
+
+    def _unknown_name_message(self, name: str) -> str:
+        server_tools = (tool for server in self._started_servers() for tool in server.tools)
+        names = [*self.built_in, *self.config.functions, *server_tools]
+        return f"There is no tool {name!r}; there are {', '.join(names)}."
 
     def _server_problem(self, name: str) -> str | None:
         for server in self._started_servers():
@@ -121,84 +145,93 @@ class ToolRegistry:
         return None
 
     def all_tools(self) -> dict[str, Tool]:
-        """Every tool that is here."""
-        return {tool.name: tool for state in self.provider_statuses() for tool in state.tools}
+        """Return every available tool by name."""
+        return {tool.name: tool for status in self.provider_statuses() for tool in status.tools}
 
     def provider_statuses(self) -> list[ToolProviderStatus]:
-        """How ours, each function, each server and what is refused stand; servers that were not started yet are."""
-        found = [ToolProviderStatus("ours", "Showhow", "comes with Showhow", tuple(BUILT_IN_TOOLS.values()))]
-        for name, declared in self.config.functions.items():
+        """Return the status of the built-in tools, each function, each server and each error of the configuration.
+
+        Servers that were not started yet are started.
+        """
+        statuses = [ToolProviderStatus("ours", "Showhow", "comes with Showhow", tuple(self.built_in.values()))]
+        for name, function in self.config.functions.items():
             loaded = self._load_function(name)
             tools, problem = ((loaded,), None) if isinstance(loaded, Tool) else ((), str(loaded))
-            found.append(ToolProviderStatus("function", name, declared.place, tools, problem))
-        taken: dict[str, str] = {}
+            statuses.append(ToolProviderStatus("function", name, function.place, tools, problem))
+        statuses += self._server_statuses()
+        return statuses + [
+            ToolProviderStatus("file", name or "the file", "the file of tools", (), error)
+            for name, error in self.config.errors.items()
+        ]
+
+    def _server_statuses(self) -> Iterator[ToolProviderStatus]:
+        owners: dict[str, str] = {}
         for server in self._started_servers():
             problems = [f"The server {server.name} is not available: {server.problem}."] if server.problem else []
             problems += [
-                f"The server {taken[name]} has a tool {name} as well; give the server {server.name} another prefix."
+                f"The server {owners[name]} has a tool {name} as well; give the server {server.name} another prefix."
                 for name in server.tools
-                if name in taken
+                if name in owners
             ]
             problem = " ".join([*problems, *server.rejected_tools.values()]) or None
-            own = tuple(tool for name, tool in server.tools.items() if name not in taken)
-            taken |= dict.fromkeys((tool.name for tool in own), server.name)
-            found.append(ToolProviderStatus("server", server.name, server.location, own, problem))
-        refused = self.config.errors.items()
-        return found + [
-            ToolProviderStatus("file", name or "the file", "the file of tools", (), why) for name, why in refused
-        ]
+            tools = tuple(tool for name, tool in server.tools.items() if name not in owners)
+            owners |= dict.fromkeys((tool.name for tool in tools), server.name)
+            yield ToolProviderStatus("server", server.name, server.location, tools, problem)
 
     def reload_failed(self) -> None:
-        """Load anew what could not be loaded, and start the servers that are not available."""
+        """Load the functions that failed to load again, and restart the servers that are not available."""
         with self._load_lock:
-            self._functions = {name: kept for name, kept in self._functions.items() if isinstance(kept, Tool)}
+            self._functions = {name: tool for name, tool in self._functions.items() if isinstance(tool, Tool)}
         for server in self._started_servers():
             if server.problem is not None:
                 server.restart()
 
     def close(self) -> None:
-        """End what was started."""
+        """End the servers that were started."""
         for server in (self._servers or {}).values():
             server.close()
 
     def _load_function(self, name: str) -> Tool | ToolError:
-        # LangChain stays off the start-up path of those who use no tools of others.
+        # LangChain is imported only if external tools are configured.
         from tools.external.python_function import load_function  # noqa: PLC0415
 
         with self._load_lock:
             if name not in self._functions:
                 try:
                     self._functions[name] = load_function(name, self.config.functions[name], self.config.folder)
-                except ToolError as failed:
-                    self._functions[name] = failed
+                except ToolError as error:
+                    self._functions[name] = error
             return self._functions[name]
 
     def _started_servers(self) -> list["McpServer"]:
-        """The servers, all of them started or given up for now, or as far as that is within a look's patience."""
+        """The servers, after each has started or failed to, or SERVER_START_TIMEOUT_SECONDS have passed."""
         if not self.config.servers:
             return []
-        # As above; MCP brings a second of imports.
+        # As above; MCP takes a second to import.
         from tools.external.mcp_server import McpServer  # noqa: PLC0415
 
         with self._load_lock:
             if self._servers is None:
-                taken = frozenset({*BUILT_IN_TOOLS, *self.config.functions})
-                declared = self.config.servers.items()
-                self._servers = {name: McpServer(name, told, self._environ, taken) for name, told in declared}
+                reserved = frozenset({*self.built_in, *self.config.functions})
+                servers_config = self.config.servers.items()
+                self._servers = {
+                    name: McpServer(name, config, self._environ, reserved) for name, config in servers_config
+                }
             servers = list(self._servers.values())
         concurrent.futures.wait([server.ensure_started() for server in servers], SERVER_START_TIMEOUT_SECONDS)
         return servers
 
 
-def _without_built_in_names(declared: ExternalToolsConfig) -> ExternalToolsConfig:
-    """What is declared, without functions that have the name of one of our tools."""
+def _without_built_in_names(config: ExternalToolsConfig, built_in: Iterable[str]) -> ExternalToolsConfig:
+    """The configuration without functions that have the name of a built-in tool; these become errors."""
     clashes = {
-        name: f"The function {name} ({told.place}) has the name of one of Showhow's own tools; choose another one."
-        for name, told in declared.functions.items()
-        if name in BUILT_IN_TOOLS
+        name: f"The function {name} ({config.functions[name].place}) has the name of one of Showhow's own tools; "
+        "choose another one."
+        for name in built_in
+        if name in config.functions
     }
-    functions = {name: told for name, told in declared.functions.items() if name not in clashes}
-    return replace(declared, functions=functions, errors={**declared.errors, **clashes})
+    functions = {name: function for name, function in config.functions.items() if name not in clashes}
+    return replace(config, functions=functions, errors={**config.errors, **clashes})
 
 
 BUILT_IN_REGISTRY = ToolRegistry()

@@ -1,13 +1,14 @@
-"""The pages and who may see them."""
+"""The navigation: the pages, and which of them the person may see."""
 
 import streamlit as st
 
+from app.services import services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys
 from app.widgets.person import current_user
 
 st.set_page_config(page_title="Showhow", page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
 apply_style_sheet()
-person = current_user()
+person = current_user(services().database)
 pages = [st.Page("annotate/page.py", url_path="annotate", title="Annotate", icon=":material/edit_note:", default=True)]
 pages.append(st.Page("ask/page.py", url_path="ask", title="Ask", icon=":material/forum:"))
 if {"reviewer", "admin"} & set(person.roles):

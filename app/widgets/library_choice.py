@@ -6,31 +6,31 @@ from functools import lru_cache
 import streamlit as st
 
 from app.pages.library.selected import SelectedLibrary
-from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
+from db.database import Database
 from db.libraries import DemonstrationFilter, LibraryVersion
 
 RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
 """Versions of a library that stand in the open, and older ones that are listed at all."""
 
 
-def list_versions() -> list[LibraryVersion]:
+def list_versions(database: Database) -> list[LibraryVersion]:
     """Every version, by name, the latest of each first."""
-    with services().database.read() as session:
-        return _cached_versions(libraries.count_versions(session))
+    with database.read() as session:
+        return _cached_versions(database, libraries.count_versions(session))
 
 
 @lru_cache(maxsize=2)
-def _cached_versions(_count: int) -> list[LibraryVersion]:
-    with services().database.read() as session:
+def _cached_versions(database: Database, _count: int) -> list[LibraryVersion]:
+    with database.read() as session:
         return libraries.list_versions(session)
 
 
-def choose_library() -> SelectedLibrary:
+def choose_library(database: Database) -> SelectedLibrary:
     """Draw the list; what the address names, else all approved traces."""
-    every = [SelectedLibrary(None), *(SelectedLibrary(each) for each in list_versions())]
+    every = [SelectedLibrary(None), *(SelectedLibrary(each) for each in list_versions(database))]
     named = str(st.query_params.get("library", APPROVED))
     chosen = next((each for each in every if named in (each.reference, _name_if_latest(each, every))), None)
     if chosen is None and named != APPROVED:

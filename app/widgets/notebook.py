@@ -1,4 +1,4 @@
-"""The trace so far, drawn as a lab notebook; what a person does in it comes back as one act."""
+"""The notebook: draws the steps of a trace and reports what a person does in it as one action at a time."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,13 +8,14 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.observation import build_observation_view
+from app.widgets.observation import NameLookup, build_observation_view
 from app.widgets.page_layout import read_asset
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from app.widgets.usage import format_step_cost, format_trace_cost, format_usage_details
 from db.models import Step
 from db.trace_record import TraceRecord
 from reasoners.provenance import describe_origin
+from tools.registry import BUILT_IN_TOOLS
 
 NotebookAction = dict[str, Any]
 
@@ -25,26 +26,28 @@ EMPTY_HINT = (
 )
 
 
-def show_trace(
+def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is used
     record: TraceRecord,
     *,
     editable: bool,
     forkable: bool,
     on_act: Callable[[NotebookAction], None] | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
+    is_known_name: NameLookup | None = None,
 ) -> None:
-    """Draw the record; acts (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again.
+    """Draw the record; actions (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again.
 
-    `more` replaces or joins what the notebook is told: of a run it may be rated ("ratable"), mended by the acts fix and
-    rerun ("mendable"), begin with its "conclusion", have its last step "running".
+    `more` overrides fields of the notebook's data: a run can be rated ("ratable"), fixed by the actions fix and rerun
+    ("mendable"), begin with its "conclusion", and have its last step "running". `is_known_name` finds the names in
+    sentences that can be clicked.
     """
     key = f"notebook_{record.trace.id.hex}"
 
     def deliver() -> None:
-        act = st.session_state[key].act
-        # A page that lags behind may still send an act of the trace it showed before.
-        if act and on_act is not None and act["trace"] == record.trace.id.hex:
-            on_act(act)
+        action = st.session_state[key].act
+        # A browser that lags behind may still send an action on the trace it showed before.
+        if action and on_act is not None and action["trace"] == record.trace.id.hex:
+            on_act(action)
 
     draw = st.components.v2.component(
         "showhow_notebook",
@@ -52,32 +55,36 @@ def show_trace(
         css=read_asset("notebook.css"),
         js=read_asset("notebook.js"),
     )
-    data = build_notebook_data(record, editable=editable, forkable=forkable) | {"focus": _focused_step(record.trace.id)}
+    data = build_notebook_data(record, editable=editable, forkable=forkable, is_known_name=is_known_name) | {
+        "focus": _focused_step(record.trace.id)
+    }
     draw(data={**data, **more}, key=key, on_act_change=deliver)
 
 
 def _focused_step(trace_id: UUID) -> int | None:
-    """The step that the address names, as long as the trace is the one for which it did."""
-    told = get_url_parameter("step")
-    if not (told.isascii() and told.isdecimal()):
+    """The step that the link names; a step named for another trace is removed from the link."""
+    position = get_url_parameter("step")
+    if not (position.isascii() and position.isdecimal()):
         return None
-    step, of = st.session_state.setdefault("step_in_focus", (told, trace_id))
-    if step == told and of != trace_id:
+    last_position, last_trace_id = st.session_state.setdefault("step_in_focus", (position, trace_id))
+    if last_position == position and last_trace_id != trace_id:
         clear_url_parameters("step")
         return None
-    st.session_state["step_in_focus"] = (told, trace_id)
-    return int(told)
+    st.session_state["step_in_focus"] = (position, trace_id)
+    return int(position)
 
 
-def build_notebook_data(record: TraceRecord, *, editable: bool, forkable: bool) -> dict[str, Any]:
-    """What the notebook draws, as JSON values."""
+def build_notebook_data(
+    record: TraceRecord, *, editable: bool, forkable: bool, is_known_name: NameLookup | None = None
+) -> dict[str, Any]:
+    """The notebook's data for notebook.js, as JSON values."""
     edits: dict[UUID | None, int] = {}
     for edit in record.edits:
         if edit.action not in ("rating", "undo", "redo"):
             edits[edit.step_id] = edits.get(edit.step_id, 0) + 1
     return {
         "trace": record.trace.id.hex,
-        "steps": [_step_data(step, edits.get(step.id, 0)) for step in record.steps],
+        "steps": [_step_data(step, edits.get(step.id, 0), is_known_name) for step in record.steps],
         "answers": _answer_data(record),
         "spent": format_trace_cost(record.steps),
         "editable": editable,
@@ -87,24 +94,30 @@ def build_notebook_data(record: TraceRecord, *, editable: bool, forkable: bool) 
     }
 
 
-def _step_data(step: Step, edits: int) -> dict[str, Any]:
+def _step_data(step: Step, edits: int, is_known_name: NameLookup | None) -> dict[str, Any]:
     state = _step_state(step)
     return {
         "position": step.position,
         "thought": step.thought,
         "tool": step.tool,
+        "tool_title": tool_title(step.tool),
         "arguments": [
             {"name": name, "value": _format_value(value), "origin": describe_origin(step.origins.get(name))}
             for name, value in step.arguments.items()
         ],
         "state": state,
         "error": step.error,
-        "view": build_observation_view(step) if state == "done" and not step.error else None,
+        "view": build_observation_view(step, is_known_name) if state == "done" and not step.error else None,
         "rating": step.rating,
         "spent": " · ".join(format_step_cost(step)),
         "spent_details": "; ".join([*_format_times(step), *format_usage_details(step.usage)]),
         "edits": f"changed {edits}×" if edits else None,
     }
+
+
+def tool_title(name: str | None) -> str | None:
+    """The tool's name on the page; an external tool is called by its identifier."""
+    return BUILT_IN_TOOLS[name].title if name in BUILT_IN_TOOLS else name
 
 
 def _step_state(step: Step) -> str:
@@ -132,11 +145,11 @@ def _format_times(step: Step) -> list[str]:
 
 def _answer_data(record: TraceRecord) -> list[dict[str, str]]:
     trace = record.trace
-    named = {
+    answers = {
         "Answer": trace.final_answer,
         "From the text": trace.answer_text,
         "From the graph": trace.answer_graph,
-        "Known without a source": trace.answer_model,
+        "From the model's own knowledge": trace.answer_model,
         "Final thought": trace.final_thought,
     }
-    return [{"name": name, "value": value} for name, value in named.items() if value and trace.status != "draft"]
+    return [{"name": name, "value": value} for name, value in answers.items() if value and trace.status != "draft"]

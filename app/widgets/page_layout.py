@@ -1,7 +1,4 @@
-"""What every page wears: the style sheet and the sheet of keys.
-
-The views of one thing, side by side with their keys; the address says which is open.
-"""
+"""Parts that every page has: the style sheet, the sheet of shortcuts, and the buttons of a page's views."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,7 +11,7 @@ from app.widgets.url_state import get_url_parameter, go_to_view
 
 
 def choose_view(heading: str, views: Mapping[str, str]) -> str:
-    """Show the heading and a button a view; gives the open one, the first unless the address names another."""
+    """Draw the heading and one button per view; gives the open view, the first unless the link names another."""
     chosen = get_url_parameter("view") if get_url_parameter("view") in views else next(iter(views))
     st.html(f'<h1 class="world">{escape_html(heading)}</h1>')
     with st.container(horizontal=True, gap="small", key="views"):
@@ -35,7 +32,7 @@ STATIC_FOLDER = Path(__file__).with_name("static")
 
 @cache
 def read_asset(name: str) -> str:
-    """The text of a file in components/static."""
+    """The text of a file in app/widgets/static."""
     return (STATIC_FOLDER / name).read_text(encoding="utf-8")
 
 
@@ -45,17 +42,17 @@ def apply_style_sheet() -> None:
 
 
 def show_keys_button(keys: Mapping[str, str]) -> None:
-    """The button that opens the sheet of keys."""
-    if st.button("Keys `?`", key="keys", icon=":material/keyboard:"):
+    """Draw the button that opens the sheet of shortcuts."""
+    if st.button("Shortcuts `?`", key="keys", icon=":material/keyboard:"):
         _show_keys_dialog(keys)
 
 
 def listen_for_keys() -> None:
-    """Listen for the keys that a button's own shortcut cannot be, or does not hear everywhere."""
+    """Listen for keys that Streamlit's button shortcuts cannot express or miss inside text fields."""
     st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))(key="page_keys", height=1)
 
 
-@st.dialog("Keys")
+@st.dialog("Shortcuts")
 def _show_keys_dialog(keys: Mapping[str, str]) -> None:
-    """The sheet: what each key of the page does."""
+    """Show what each key of the page does."""
     st.table({"Key": [f"`{key}`" for key in keys], "What it does": list(keys.values())}, hide_index=True)

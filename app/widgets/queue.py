@@ -1,4 +1,4 @@
-"""Which question is on the page: the project, the person's queue, skip, guidelines, progress."""
+"""The person's queue: the chosen project, the trace on the page, and the header with progress, skip and guidelines."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -6,35 +6,35 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.services import services
 from app.widgets.page_layout import show_keys_button
 from app.widgets.person import show_user_menu
 from app.widgets.plain_text import escape_html, escape_markdown
 from db import projects, queue, recording, traces
-from db.database import RowNotFound, StoreError
+from db.database import Database, RowNotFound, StoreError
 from db.models import Project, User
 from evaluation.repairs import claim_next_failure
+from runs.services import Services
 
 QUEUE_SHORTCUTS = {"Alt+K": "Skip the question", "Alt+G": "Guidelines", "Alt+Q": "My queue", "?": "This sheet"}
 
 
-def current_project() -> Project | None:
-    """The project that the address names, else the first one."""
-    with services().database.read() as session:
-        known = projects.list_projects(session)
-    wanted = st.query_params.get("project")
-    return next((project for project in known if project.name == wanted), known[0] if known else None)
+def current_project(database: Database) -> Project | None:
+    """The project that the link names, else the first one."""
+    with database.read() as session:
+        every = projects.list_projects(session)
+    name = st.query_params.get("project")
+    return next((project for project in every if project.name == name), every[0] if every else None)
 
 
-def choose_project() -> None:
-    """A box to change the project, if there are several."""
-    with services().database.read() as session:
+def choose_project(database: Database) -> None:
+    """Draw a select box of the projects; nothing when there is only one."""
+    with database.read() as session:
         names = [project.name for project in projects.list_projects(session)]
-    now = current_project()
-    if now is None or len(names) < 2:
+    project = current_project(database)
+    if project is None or len(names) < 2:
         return
     if st.session_state.get("project_name") not in names or "project" not in st.query_params:
-        st.session_state["project_name"] = now.name
+        st.session_state["project_name"] = project.name
     st.selectbox(
         "Project", names, key="project_name", label_visibility="collapsed", width=260, on_change=_change_project
     )
@@ -45,99 +45,109 @@ def _change_project() -> None:
     st.query_params.pop("trace", None)
 
 
-def current_trace_id(person: User) -> UUID | None:
-    """The trace in the address, else the next one in the person's queue."""
+def current_trace_id(services: Services, person: User) -> UUID | None:
+    """The trace that the link names, else the next one in the person's queue; None when nothing is left."""
     named = st.query_params.get("trace", "")
     if named:
         try:
-            found = UUID(named)
-            with services().database.read() as session:
-                traces.load_trace(session, found)
+            trace_id = UUID(named)
+            with services.database.read() as session:
+                traces.load_trace(session, trace_id)
         except (ValueError, RowNotFound):
-            st.session_state["notice"] = (
-                "The address names a trace that is not here; this is the next one in your queue."
-            )
+            st.session_state["notice"] = "The link names a trace that is not here; this is the next one in your queue."
         else:
-            return found
-    project = current_project()
-    trace_id = _next_trace_id(project, person) if project is not None else None
-    if trace_id is not None:
-        st.query_params["trace"] = str(trace_id)
-    return trace_id
+            return trace_id
+    project = current_project(services.database)
+    next_id = _next_trace_id(services, project, person) if project is not None else None
+    if next_id is not None:
+        st.query_params["trace"] = str(next_id)
+    return next_id
 
 
-def _next_trace_id(project: Project, person: User) -> UUID | None:
-    """The person's first draft, else a failure of a verification to repair, else a new trace of the next question."""
-    with services().database.read() as session:
-        mine = queue.list_drafts(session, project.id, person.id)
-    if mine:
-        return mine[0].trace.id
-    failure = claim_next_failure(services(), project, person.id)
+def _next_trace_id(services: Services, project: Project, person: User) -> UUID | None:
+    """Returned work first, then the latest draft, then a failed run to repair, then a new trace."""
+    postponed: set[UUID] = st.session_state.get("postponed", set())
+    with services.database.read() as session:
+        returned = queue.list_returned_traces(session, project.id, person.id)
+        drafts = queue.list_drafts(session, project.id, person.id)
+    for item in (*returned, *drafts):
+        if item.trace.id not in postponed:
+            return item.trace.id
+    failure = claim_next_failure(services, project, person.id)
     if failure is not None:
         return failure.outcome.trace_id
-    with services().database.begin() as session:
+    with services.database.begin() as session:
         question = queue.next_question(session, project.id, person.id)
         return recording.start_trace(session, question.id, person.id).id if question is not None else None
 
 
-def open_next_question() -> None:
-    """Leave this trace for the next in the queue."""
+def open_next_question(postpone: UUID | None = None) -> None:
+    """Leave this trace for the next in the queue; a postponed trace waits under My queue until the next visit."""
+    if postpone is not None:
+        st.session_state.setdefault("postponed", set()).add(postpone)
     st.query_params.pop("trace", None)
     st.rerun()
 
 
-def show_queue_header(person: User, trace_id: UUID | None, keys: Mapping[str, str]) -> None:
-    """The top of the page: where one is, the question, and the doors that lead elsewhere."""
-    project = current_project()
+def show_queue_header(database: Database, person: User, trace_id: UUID | None, keys: Mapping[str, str]) -> None:
+    """Draw the header of the Annotate page: project, progress, the buttons of the queue, and the question."""
+    project = current_project(database)
     if project is None:
         st.info(
             "There is no project yet. `showhow setup` prepares one with a small world; `showhow world import` and "
             "`showhow questions import` bring your own."
         )
         return
-    with services().database.read() as session:
+    with database.read() as session:
         record = traces.load_trace(session, trace_id) if trace_id else None
-        far = queue.measure_progress(session, project.id, person.id)
+        progress = queue.measure_progress(session, project.id, person.id)
+        returned = len(queue.list_returned_traces(session, project.id, person.id))
     with st.container(key="masthead"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            choose_project()
-            shown = record.project if record else project
-            place = f"Question {record.question.position} of {far.total}" if record else f"{far.total} questions"
+            choose_project(database)
+            shown_project = record.project if record else project
+            place = (
+                f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
+            )
             st.markdown(
-                f"{place} · {far.done} done, {far.completed_by_user} by you · world: {escape_markdown(shown.world)}",
+                f"{place} · {progress.done} done, {progress.completed_by_user} by you · "
+                f"world: {escape_markdown(shown_project.world)}",
                 width="stretch",
             )
-            if st.button("My queue", key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
-                _show_queue(project, person)
-            if record and record.trace.status == "draft" and st.button("Skip", key="skip", shortcut="Alt+K"):
-                _show_skip_dialog(record.question.id, person)
+            label = f"My queue :orange-badge[{returned} returned]" if returned else "My queue"
+            if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
+                _show_queue(database, project, person)
+            is_own_draft = record is not None and record.trace.status == "draft" and record.trace.author_id == person.id
+            if record and is_own_draft and st.button("Skip", key="skip", shortcut="Alt+K"):
+                _show_skip_dialog(database, record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
-                _show_guidelines(shown)
+                _show_guidelines(shown_project)
             show_keys_button(keys)
             show_user_menu(person)
         with st.container(key="question"):
             if record:
                 st.html(f"<h1>{escape_html(record.question.text)}</h1>")
             else:
-                _show_queue_empty(far)
+                _show_queue_empty(progress)
 
 
-def _show_queue_empty(far: queue.ProjectProgress) -> None:
-    if far.total == 0:
+def _show_queue_empty(progress: queue.ProjectProgress) -> None:
+    if progress.total == 0:
         st.info("This project has no questions yet: `showhow questions import FILE --project NAME` adds some.")
     else:
         st.success(
-            f"Nothing is left for you here: {far.done} of {far.total} questions are done, you skipped {far.skipped}."
+            f"Nothing is left for you here: {progress.done} of {progress.total} questions are done, you skipped "
+            f"{progress.skipped}."
         )
 
 
 @st.dialog("Skip this question")
-def _show_skip_dialog(question_id: UUID, person: User) -> None:
+def _show_skip_dialog(database: Database, question_id: UUID, person: User) -> None:
     reason = st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
-    st.caption("Steps that you recorded are kept; the question is under My queue if you want it back.")
+    st.caption("Your steps are saved; the question is under My queue if you want it back.")
     if st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter"):
         try:
-            with services().database.begin() as session:
+            with database.begin() as session:
                 queue.skip_question(session, question_id, person.id, reason)
         except StoreError as refused:
             st.error(str(refused))
@@ -151,53 +161,45 @@ def _show_guidelines(project: Project) -> None:
 
 
 @st.dialog("My queue", width="large")
-def _show_queue(project: Project, person: User) -> None:
-    with services().database.read() as session:
-        mine = queue.list_drafts(session, project.id, person.id)
-        back = queue.list_returned_traces(session, project.id, person.id)
-        left = queue.list_skipped_questions(session, project.id, person.id)
-    if not mine and not back and not left:
+def _show_queue(database: Database, project: Project, person: User) -> None:
+    with database.read() as session:
+        returned = queue.list_returned_traces(session, project.id, person.id)
+        drafts = queue.list_drafts(session, project.id, person.id)
+        skipped = queue.list_skipped_questions(session, project.id, person.id)
+    if not drafts and not returned and not skipped:
         st.caption("No drafts, nothing returned, nothing skipped.")
-    for item in back:
-        _show_queue_entry(
-            "Fix",
-            item.question.text,
-            f"Returned: {item.comment}",
-            partial(_fork_returned_trace, item.trace.id, person.id),
-        )
-    for item in mine:
-        _show_queue_entry(
-            "Go on",
-            item.question.text,
-            f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC",
-            partial(_resume_draft, item.trace.id),
-        )
-    for question, reason in left:
-        _show_queue_entry(
-            "Take back", question.text, f"Skipped: {reason}", partial(_unskip_question, question.id, person.id)
-        )
+    for item in returned:
+        fix = partial(fork_returned_trace, database, item.trace.id, person.id)
+        _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
+    for item in drafts:
+        note = f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC"
+        _show_queue_entry("Continue", item.trace.id, item.question.text, note, partial(_same_id, item.trace.id))
+    for question, reason in skipped:
+        unskip = partial(_unskip_question, database, question.id, person.id)
+        _show_queue_entry("Return to my queue", question.id, question.text, f"Skipped: {reason}", unskip)
 
 
-def _show_queue_entry(act: str, question: str, note: str, find: Callable[[], UUID]) -> None:
+def _show_queue_entry(label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID]) -> None:
+    """One row of the dialog; `row_id` makes its key unique, `open_trace` gives the trace that its button opens."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{escape_markdown(question)}  \n:gray[{escape_markdown(note)}]", width="stretch")
-        if st.button(act, key=f"{act}_{note}_{question}"):
-            st.query_params["trace"] = str(find())
+        if st.button(label, key=f"queue_entry_{row_id.hex}"):
+            st.query_params["trace"] = str(open_trace())
             st.rerun()
 
 
-def _resume_draft(trace_id: UUID) -> UUID:
+def _same_id(trace_id: UUID) -> UUID:
     return trace_id
 
 
-def _fork_returned_trace(trace_id: UUID, person_id: UUID) -> UUID:
-    """Fork a returned trace with all of its steps, so that its author can mend it."""
-    with services().database.begin() as session:
+def fork_returned_trace(database: Database, trace_id: UUID, person_id: UUID) -> UUID:
+    """Fork a returned trace with all of its steps, so that its author can fix it; gives the draft."""
+    with database.begin() as session:
         steps = len(traces.load_trace(session, trace_id).steps)
         return traces.fork_trace(session, trace_id, steps, person_id).id
 
 
-def _unskip_question(question_id: UUID, person_id: UUID) -> UUID:
-    with services().database.begin() as session:
+def _unskip_question(database: Database, question_id: UUID, person_id: UUID) -> UUID:
+    with database.begin() as session:
         queue.unskip_question(session, question_id, person_id)
         return recording.start_trace(session, question_id, person_id).id

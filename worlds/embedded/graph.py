@@ -235,6 +235,10 @@ class EmbeddedGraph:
         """Entities called so, by label, title or alias, best first; [] when none is."""
         return self.entities(self._names.find(name, k))
 
+    def has_name(self, name: str) -> bool:
+        """Whether an entity has exactly that label, title or alias, case aside."""
+        return self._names.has(name)
+
     def _require_entity(self, entity: str) -> Entity:
         known = self.entities([entity])
         if not known:

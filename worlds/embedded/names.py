@@ -93,6 +93,10 @@ class NameIndex:
         )
         return [entity for entity, _, _ in self._run_query(wanted, 5)]
 
+    def has(self, name: str) -> bool:
+        """Whether an entity has exactly that name, case aside."""
+        return bool(self._run_query(self._exact_query(name), 1))
+
     def _find_exact(self, name: str, k: int) -> list[str]:
         places = self._run_query(self._exact_query(name), max(20, 2 * k))
         return [entity for entity, _, _ in sorted(places, key=lambda place: place[2])]

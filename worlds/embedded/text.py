@@ -141,6 +141,10 @@ class EmbeddedText:
         found = self._searcher.search(Query.all_query(), k, count=False).hits
         return [self._load_article(address).title for _, address in found]
 
+    def has_title(self, title: str) -> bool:
+        """Whether an article has that title, case aside."""
+        return bool(self._find_addresses("key", normalize_name(title), 1))
+
     def find_by_entity(self, entity: str) -> list[Article]:
         """The articles about the entity of that id."""
         return [self._load_article(address) for address in self._find_addresses("entity", entity, 5)]

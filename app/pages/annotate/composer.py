@@ -1,6 +1,6 @@
-"""The step being composed: thought, tool, its form, Run; and the answer form that ends a trace.
+"""The form of the next step (thought, tool, one field per argument) and the form of the answer that ends a trace.
 
-The fields of a tool's arguments, by what each of them takes; what stands in them is text until the step is run.
+Fields hold text until the step is run; `parse_arguments` gives the values with their types.
 """
 
 import re
@@ -12,13 +12,14 @@ import streamlit as st
 
 from app.widgets.plain_text import escape_markdown
 from db.models import Draft
+from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from tools.parameter import Parameter
-from tools.tool import Tool
+from tools.tool import SourceKind, Tool
 
 MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4
-"""Up to so many choices stand side by side, more in a box that opens."""
+"""Up to this many choices are radio buttons; more are a select box."""
 BOOLEAN_OPTIONS = ("yes", "no")
 OMITTED = ""
 FIELD_HEIGHTS = {"list": 100, "json": 120}
@@ -30,18 +31,32 @@ _FORMAT_HINTS = {
 }
 
 
+FIELD_LABELS = {
+    "query": "Search for",
+    "ids": "Entities",
+    "entity_ids": "Entities",
+    "sparql": "SPARQL query",
+}
+"""Labels of arguments whose name is no word."""
+
+
+def field_label(parameter: Parameter) -> str:
+    """The label of the argument's field."""
+    return FIELD_LABELS.get(parameter.name, parameter.name.replace("_", " ").capitalize())
+
+
 def argument_field_name(tool: Tool, parameter: Parameter) -> str:
-    """The name under which the form keeps the argument."""
+    """The name of the argument's field in the form and in drafts."""
     return f"arg_{tool.name}_{parameter.name}"
 
 
 def widget_css_class(key: str) -> str:
-    """The class that Streamlit gives to the widget of that key, without its prefix."""
+    """The CSS class that Streamlit gives the widget of that key, without its prefix."""
     return re.sub(r"[^a-zA-Z0-9_-]", "-", key)
 
 
 def parameter_options(parameter: Parameter) -> tuple[str, ...]:
-    """What can be chosen, as it is shown; () where something is written."""
+    """The choices of the argument as labels; () for a field that is typed into."""
     return (
         BOOLEAN_OPTIONS
         if parameter.kind == "yes/no"
@@ -51,23 +66,28 @@ def parameter_options(parameter: Parameter) -> tuple[str, ...]:
     )
 
 
-def show_argument_field(parameter: Parameter, key: str, first: str) -> None:
-    """Draw the field; `first` stands in it until something else was written."""
+def show_argument_field(parameter: Parameter, key: str, label: str, default: str) -> None:
+    """Draw the field; `default` is its text until the person changes it."""
     options = parameter_options(parameter)
     if key not in st.session_state:
-        st.session_state[key] = first
+        st.session_state[key] = default
     if options and not parameter.required:
         options = (OMITTED, *options) if parameter.default is None else options
     if options and st.session_state[key] not in options:
-        # A choice that is no longer offered, or nothing yet.
+        # The choice is no longer offered, or none was made yet.
         st.session_state[key] = OMITTED if OMITTED in options else None
-    label = escape_markdown(parameter.name.replace("_", " ")) + ("" if parameter.required else " (optional)")
-    told = escape_markdown(parameter.hint) if _needs_help(parameter) else None
+    label = escape_markdown(label) + ("" if parameter.required else " (optional)")
+    hint = escape_markdown(parameter.hint) if _needs_help(parameter) else None
     if options and len(options) <= MAX_RADIO_OPTIONS:
-        st.radio(label, options, key=key, horizontal=True, format_func=_option_label, help=told)
+        st.radio(label, options, key=key, horizontal=True, format_func=_option_label, help=hint)
     elif options:
         st.selectbox(
-            label, options, key=key, format_func=lambda one: one or "left out", placeholder="Choose one", help=told
+            label,
+            options,
+            key=key,
+            format_func=lambda option: option or "left out",
+            placeholder="Choose one",
+            help=hint,
         )
     elif (
         parameter.name in MULTILINE_PARAMETERS
@@ -75,25 +95,25 @@ def show_argument_field(parameter: Parameter, key: str, first: str) -> None:
         or (parameter.kind == "list" and parameter.item_kind != "id")
     ):
         height = 190 if parameter.name in MULTILINE_PARAMETERS else FIELD_HEIGHTS[parameter.kind]
-        st.text_area(label, key=key, height=height, placeholder=_placeholder(parameter), help=told)
+        st.text_area(label, key=key, height=height, placeholder=_placeholder(parameter), help=hint)
     else:
-        st.text_input(label, key=key, placeholder=_placeholder(parameter), help=told)
+        st.text_input(label, key=key, placeholder=_placeholder(parameter), help=hint)
 
 
-def parse_arguments(parameters: Iterable[Parameter], written: dict[str, str]) -> dict[str, Any]:
-    """The arguments with the types that they have; one that may be left out and is empty is left out.
+def parse_arguments(parameters: Iterable[Parameter], texts: dict[str, str]) -> dict[str, Any]:
+    """The arguments with their types; an optional one that is empty is left out.
 
-    ValueError says which one is wrong, and how.
+    ValueError names the argument that is wrong and says why.
     """
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for parameter in parameters:
-        text = written[parameter.name]
+        text = texts[parameter.name]
         if text or parameter.required:
             try:
-                given[parameter.name] = parameter.parse(text)
+                arguments[parameter.name] = parameter.parse(text)
             except ValueError as wrong:
-                raise ValueError(f"{parameter.name.replace('_', ' ')}: {wrong}") from wrong
-    return given
+                raise ValueError(f"{field_label(parameter)}: {wrong}") from wrong
+    return arguments
 
 
 def _option_label(option: str) -> str:
@@ -105,7 +125,7 @@ def _is_choice(parameter: Parameter) -> bool:
 
 
 def _needs_help(parameter: Parameter) -> bool:
-    """Whether the hint needs a place of its own, since the field is not empty when it is first seen."""
+    """Whether the hint needs a tooltip, since the field has no room for a placeholder."""
     return (
         bool(parameter.hint)
         and (parameter.kind != "text" or parameter.default is not None)
@@ -114,8 +134,8 @@ def _needs_help(parameter: Parameter) -> bool:
 
 
 def _placeholder(parameter: Parameter) -> str:
-    form = "" if parameter.item_kind == "id" else _FORMAT_HINTS.get(parameter.kind, "")
-    return ": ".join(filter(None, (form, parameter.hint)))
+    format_hint = "" if parameter.item_kind == "id" else _FORMAT_HINTS.get(parameter.kind, "")
+    return ": ".join(filter(None, (format_hint, parameter.hint)))
 
 
 ANSWER_FIELDS = {
@@ -124,22 +144,20 @@ ANSWER_FIELDS = {
     "final_answer": ("Final answer", "Short, as it would be marked: a name, a date, a number, yes or no"),
     "final_thought": ("Final thought", "How the steps lead to the answer"),
 }
-# Which kinds of value an argument takes; what is not named here takes any text.
-ACCEPTED_KINDS = {"title": ("title", "address"), "query": ("title",), "sparql": ("query",), "question": ()}
-# The tool that is chosen when a value of that kind is clicked: no other one takes it.
-TOOL_FOR_KIND = {"query": "runQuery", "address": "read"}
+DEFAULT_ACCEPTED_KINDS = ("title", "entity")
+"""The kinds of value that a text argument takes if its tool does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepComposer:
-    """The form of one trace; its widgets live under a prefix that changes with every step that was run."""
+    """The form of one trace; the keys of its widgets begin with a prefix that changes with every step."""
 
     record: TraceRecord
     tools: tuple[Tool, ...]
 
     @property
     def scope(self) -> str:
-        """The name under which this trace's composer keeps its state."""
+        """The part of the keys that belongs to this trace."""
         return self.record.trace.id.hex[-12:]
 
     @property
@@ -153,55 +171,60 @@ class StepComposer:
 
     @property
     def mode(self) -> str:
-        """What is being written: a step or the answer."""
+        """Which form is open: "step" or "answer"."""
         return str(st.session_state.get(self.key("mode"), "step"))
 
     @property
     def tool(self) -> Tool:
-        """The tool that is chosen."""
-        chosen = st.session_state[self.key("tool")]
+        """The chosen tool."""
+        name = st.session_state[self.key("tool")]
         # The project's choice of tools may have changed since this form was first drawn.
-        return next((tool for tool in self.tools if tool.name == chosen), self.tools[0])
+        return next((tool for tool in self.tools if tool.name == name), self.tools[0])
 
     def field_values(self) -> dict[str, str]:
-        """Every field of the form by name, with what the server knows of it."""
+        """The texts of the form's fields by name."""
         start = len(self.prefix) + 1
-        found = {
+        fields = {
             k[start:]: v for k, v in st.session_state.items() if isinstance(k, str) and k.startswith(self.prefix + "_")
         }
-        return {name: value for name, value in found.items() if isinstance(value, str)}
+        return {name: value for name, value in fields.items() if isinstance(value, str)}
 
     def thought(self) -> str:
         """The thought as typed."""
         return str(st.session_state.get(self.key("thought"), "")).strip()
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the chosen tool with their types; ValueError says what is wrong with one."""
+        """The arguments of the chosen tool with their types; ValueError says which one is wrong."""
         return parse_arguments(self.tool.parameters, self._argument_texts())
 
-    def missing_arguments(self) -> list[str]:
-        """The arguments that are still empty and may not be."""
-        written = self._argument_texts()
-        return [p.name for p in self.tool.parameters if p.required and not written[p.name]]
+    def missing_fields(self) -> list[str]:
+        """The labels of required fields that are empty."""
+        texts = self._argument_texts()
+        return [field_label(p) for p in self.tool.parameters if p.required and not texts[p.name]]
 
     def _argument_texts(self) -> dict[str, str]:
-        kept = {p.name: st.session_state.get(self.key(argument_field_name(self.tool, p))) for p in self.tool.parameters}
-        return {name: str(value or "").strip() for name, value in kept.items()}
+        values = {
+            p.name: st.session_state.get(self.key(argument_field_name(self.tool, p))) for p in self.tool.parameters
+        }
+        return {name: str(value or "").strip() for name, value in values.items()}
 
     def start_next_step(self) -> None:
         """Begin a new step with empty fields."""
         st.session_state[f"slot_{self.scope}"] = st.session_state.get(f"slot_{self.scope}", 0) + 1
 
 
-def seed_composer(composer: StepComposer, draft: Draft | None) -> None:
-    """Give the form its first values: the draft's if it is of this step, else what follows from the trace."""
+def seed_composer(composer: StepComposer, draft: Draft | None, returned: ReturnedWork | None) -> None:
+    """Fill the form for the first time: from the draft of this step, the answers of returned work, and the trace."""
     if composer.key("tool") in st.session_state:
         return
-    kept = draft.content if draft and draft.content.get("step") == len(composer.record.steps) + 1 else {}
-    known = {tool.name for tool in composer.tools}
-    for name, value in kept.get("fields", {}).items():
-        if name != "tool" or value in known:
+    content = draft.content if draft and draft.content.get("step") == len(composer.record.steps) + 1 else {}
+    offered = {tool.name for tool in composer.tools}
+    for name, value in content.get("fields", {}).items():
+        if name != "tool" or value in offered:
             st.session_state[composer.key(name)] = value
+    if returned is not None:
+        for name in ANSWER_FIELDS:
+            st.session_state.setdefault(composer.key(name), getattr(returned.trace, name) or "")
     st.session_state.setdefault(composer.key("tool"), _suggest_tool(composer))
     st.session_state.setdefault(composer.key("mode"), "step")
 
@@ -211,7 +234,8 @@ def _suggest_tool(composer: StepComposer) -> str:
     offered = [tool.name for tool in composer.tools]
     if last is None or last.tool is None:
         return offered[0]
-    likely = "runQuery" if last.tool == "generateQuery" and not last.error else last.tool
+    last_tool = next((tool for tool in composer.tools if tool.name == last.tool), None)
+    likely = last_tool.next_tool if last_tool and last_tool.next_tool and not last.error else last.tool
     return likely if likely in offered else offered[0]
 
 
@@ -236,13 +260,13 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
             )
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
-        show_argument_field(parameter, key, _suggest_argument(composer, parameter))
+        show_argument_field(parameter, key, field_label(parameter), _suggest_argument(composer, parameter))
 
 
 def _tool_help(tool: Tool) -> str:
-    """What the tool does, in its first words, and where it comes from if it is not ours."""
-    first = tool.description.split("\n", maxsplit=1)[0]
-    return f"{first} ({tool.name}, of {tool.origin})" if tool.origin else first
+    """The first line of the tool's description, with its identifier and, for an external tool, its origin."""
+    summary = tool.description.split("\n", maxsplit=1)[0]
+    return f"{summary} ({tool.name}, from {tool.origin})" if tool.origin else f"{summary} ({tool.name})"
 
 
 def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
@@ -268,15 +292,18 @@ def show_answer_form(composer: StepComposer) -> None:
 
 
 def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str | None) -> str | None:
-    """Put a clicked value into the form; a sentence when no field takes it."""
+    """Put a clicked value into the form; gives a sentence when no field takes it."""
     if composer.mode == "answer":
-        by_source = "answer_graph" if source_tool in ("runQuery", "getLabel", "getWikiDataID") else "answer_text"
-        st.session_state[composer.key(by_source)] = value
+        source = next((tool.source for tool in composer.tools if tool.name == source_tool), None)
+        source_field = "answer_graph" if source is SourceKind.GRAPH else "answer_text"
+        st.session_state[composer.key(source_field)] = value
         if not st.session_state.get(composer.key("final_answer")):
             st.session_state[composer.key("final_answer")] = value
         return None
-    if TOOL_FOR_KIND.get(kind) in [tool.name for tool in composer.tools]:
-        st.session_state[composer.key("tool")] = TOOL_FOR_KIND[kind]
+    if not any(_accepts_kind(parameter, kind) for parameter in composer.tool.parameters):
+        takers = [tool for tool in composer.tools if any(kind in (p.accepts or ()) for p in tool.parameters)]
+        if len(takers) == 1:
+            st.session_state[composer.key("tool")] = takers[0].name
     fitting = [p for p in composer.tool.parameters if _accepts_kind(p, kind)]
     if not fitting:
         return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."
@@ -298,13 +325,11 @@ def _accepts_kind(parameter: Parameter, kind: str) -> bool:
         return kind == "entity" if parameter.item_kind == "id" else parameter.item_kind == "text"
     if parameter.kind != "text":
         return False
-    if parameter.name == "sparql":
-        return kind in ("query", "entity")
-    return kind in ACCEPTED_KINDS.get(parameter.name, ("title", "entity"))
+    return kind in (DEFAULT_ACCEPTED_KINDS if parameter.accepts is None else parameter.accepts)
 
 
 def typed_field_classes(composer: StepComposer) -> dict[str, str]:
-    """The typed fields on the page now, each with the class of its widget."""
-    written = [argument_field_name(composer.tool, p) for p in composer.tool.parameters if not parameter_options(p)]
-    names = list(ANSWER_FIELDS) if composer.mode == "answer" else ["thought", *written]
+    """The typed fields of the open form by name, each with the CSS class of its widget."""
+    typed = [argument_field_name(composer.tool, p) for p in composer.tool.parameters if not parameter_options(p)]
+    names = list(ANSWER_FIELDS) if composer.mode == "answer" else ["thought", *typed]
     return {name: widget_css_class(composer.key(name)) for name in names}

@@ -1,7 +1,4 @@
-"""Annotate: take a question and record how a person answers it.
-
-An agent's failure beside the gold answer, where a person repairs it.
-"""
+"""Annotate: a person takes a question and records how they answer it, or repairs an agent's failed run."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -17,74 +14,82 @@ from app.pages.annotate.composer import (
     typed_field_classes,
 )
 from app.pages.annotate.recorder import AnnotationRecorder
-from app.services import services
+from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.notebook import show_trace
+from app.widgets.observation import name_lookup
 from app.widgets.person import current_user
 from app.widgets.plain_text import escape_markdown
 from app.widgets.queue import QUEUE_SHORTCUTS as QUEUE_KEYS
-from app.widgets.queue import current_trace_id, open_next_question, show_queue_header
+from app.widgets.queue import current_trace_id, fork_returned_trace, open_next_question, show_queue_header
 from app.widgets.tool_choice import show_missing_tools
-from db import drafts, queue, recording, traces, verifications
-from db.database import StoreError
+from db import drafts, queue, recording, review, traces, verifications
+from db.database import Database, StoreError
 from db.models import Project, User
+from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.verifications import VerificationOutcome
+from runs.services import Services
+from tools.errors import ToolError
 from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError, World
 
 
-def find_failure(trace_id: UUID | None) -> VerificationOutcome | None:
-    """The failure of a verification that this trace is."""
+def find_failure(database: Database, trace_id: UUID | None) -> VerificationOutcome | None:
+    """The outcome of the verification that this trace failed; None for other traces."""
     if trace_id is None:
         return None
-    with services().database.read() as session:
-        found = verifications.find_outcome(session, trace_id)
-    return found if found is not None and found.is_failed else None
+    with database.read() as session:
+        outcome = verifications.find_outcome(session, trace_id)
+    return outcome if outcome is not None and outcome.is_failed else None
 
 
 def show_repair_options(
-    record: TraceRecord, failure: VerificationOutcome, person: User, fork: Callable[[int], UUID | None]
+    database: Database,
+    record: TraceRecord,
+    failure: VerificationOutcome,
+    person: User,
+    fork: Callable[[int], UUID | None],
 ) -> None:
-    """Say what went wrong, and how to begin."""
+    """Show the agent's answer beside the gold answer, and the ways to begin the repair."""
     st.markdown("**An answer to repair**")
     _show_gold_and_answer(record.trace.reasoner, failure)
-    how = (
-        "Find the step that went wrong, fork at the last one before it, and go on as it should be done."
+    advice = (
+        "Find the step that went wrong, fork at the last one before it, and continue as it should be done."
         if record.steps
-        else "It took no step: begin anew, and show how it is done."
+        else "The agent took no step: start over, and show how it is done."
     )
-    st.info(f"{how} What you submit becomes a demonstration once it is approved.")
+    st.info(f"{advice} What you submit becomes a demonstration once it is approved.")
     with st.container(horizontal=True):
         kind: Literal["primary", "secondary"] = "secondary" if record.steps else "primary"
-        if st.button("Begin anew", key="begin_anew", type=kind, shortcut="Alt+B") and (made := fork(0)) is not None:
-            st.query_params["trace"] = str(made)
+        if st.button("Start over", key="start_over", type=kind, shortcut="Alt+B") and (fork_id := fork(0)) is not None:
+            st.query_params["trace"] = str(fork_id)
             st.rerun()
         if st.button("Leave it to others", key="leave_it", type="tertiary"):
-            _leave_to_others(failure, person)
+            _leave_to_others(database, failure, person)
 
 
-def show_repair_context(record: TraceRecord) -> None:
-    """Above the form of a repair: what the agent said, and what is right."""
-    failure = find_failure(record.trace.parent_id)
+def show_repair_context(database: Database, record: TraceRecord) -> None:
+    """Show the agent's answer beside the gold answer above the form of a repair."""
+    failure = find_failure(database, record.trace.parent_id)
     if failure is not None:
         _show_gold_and_answer("The agent", failure)
 
 
 def _show_gold_and_answer(agent: str, failure: VerificationOutcome) -> None:
     gold = ", ".join(str(answer["text"]) for answer in failure.gold)
-    said = (
+    answer = (
         f"said **{escape_markdown(failure.answer)}**"
         if failure.answer
         else f"gave no answer: {escape_markdown(failure.failure or '')}"
     )
-    st.markdown(f"Gold answer: **{escape_markdown(gold)}**  \n{escape_markdown(agent)} {said}")
+    st.markdown(f"Gold answer: **{escape_markdown(gold)}**  \n{escape_markdown(agent)} {answer}")
 
 
-def _leave_to_others(failure: VerificationOutcome, person: User) -> None:
+def _leave_to_others(database: Database, failure: VerificationOutcome, person: User) -> None:
     try:
-        with services().database.begin() as session:
+        with database.begin() as session:
             queue.skip_question(session, failure.question_id, person.id, "the repair is left to others")
     except StoreError as refused:
         st.error(str(refused))
@@ -92,6 +97,13 @@ def _leave_to_others(failure: VerificationOutcome, person: User) -> None:
         open_next_question()
 
 
+TRACE_NOUNS = {
+    "draft": "draft",
+    "submitted": "submitted trace",
+    "approved": "approved trace",
+    "rejected": "returned trace",
+    "failed": "failed run",
+}
 KEYS = {
     "Ctrl+Enter": "Run the step, or submit the answer",
     "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
@@ -100,69 +112,106 @@ KEYS = {
     "Alt+T": "Go to the thought",
     "Alt+Z": "Undo the last step",
     "Alt+Y": "Bring the undone step back",
-    "Alt+B": "Begin the repair of an agent's answer anew",
+    "Alt+B": "Start the repair of an agent's answer over",
     **QUEUE_KEYS,
 }
 
 
 @st.fragment
-def show_workbench(trace_id: UUID) -> None:
-    """The notebook and the composer; everything in it is drawn anew from the store after each act."""
-    person = current_user()
-    with services().database.read() as session:
+def show_workbench(services: Services, trace_id: UUID) -> None:
+    """Draw the notebook and the composer; each action draws them again from the store."""
+    database = services.database
+    person = current_user(database)
+    with database.read() as session:
         record = traces.load_trace(session, trace_id)
         draft = drafts.find_draft(session, trace_id)
         undone = recording.find_undone_step(session, trace_id)
-    composer = StepComposer(record, _offered_tools(record.project))
-    recorder = AnnotationRecorder(record, person, draft)
+        returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
+    world = _try_open_world(services, record.project.world)
+    tools, tool_problem = _offered_tools(services, world, record.project)
+    composer = StepComposer(record, tools)
+    recorder = AnnotationRecorder(services, record, person, draft)
     recorder.remember_version()
     editable = record.trace.status == "draft" and record.trace.author_id == person.id
     with st.container(key="bench"):
         left, right = st.columns([1.2, 1], gap="medium")
         with left:
-            if editable:
-                seed_composer(composer, draft)
+            if editable and tools:
+                seed_composer(composer, draft, returned)
             show_trace(
-                record, editable=editable, forkable=True, on_act=lambda act: recorder.handle_action(composer, act)
+                record,
+                editable=editable and bool(tools),
+                forkable=True,
+                on_act=lambda action: recorder.handle_action(composer, action),
+                is_known_name=name_lookup(world),
             )
         with right, st.container(key="composer"):
-            if editable:
-                _show_composer(composer, recorder, can_redo=undone is not None)
+            if editable and tool_problem is not None:
+                _show_no_tools(services, tool_problem)
+            elif editable:
+                _show_composer(composer, recorder, returned, can_redo=undone is not None)
             else:
-                failure = find_failure(trace_id)
-                if failure is not None:
-                    show_repair_options(record, failure, person, recorder.fork)
-                else:
-                    st.info(
-                        f"This trace, {escape_markdown(record.creator_name)}, is {record.trace.status}. Fork it at a step to go on from "
-                        "there, or take the next one."
-                    )
-                if st.button(
-                    "Next question", key="next", type="secondary" if failure else "primary", shortcut="Ctrl+Enter"
-                ):
-                    open_next_question()
+                _show_read_only(recorder)
     _handle_pending_actions(recorder)
 
 
-def _offered_tools(project: Project) -> tuple[Tool, ...]:
-    """What the project offers; ours where nothing that it chose is here, which the form then says."""
-    world = _try_open_world(project.world)
-    return tuple(
-        services().tool_registry().available_tools(world, project.tools)
-        or services().tool_registry().available_tools(world)
-    )
+def _show_read_only(recorder: AnnotationRecorder) -> None:
+    """Show what can be done with a trace that the person cannot edit: fix returned work, repair, fork, go on."""
+    database, record, person = recorder.services.database, recorder.record, recorder.person
+    failure = find_failure(database, record.trace.id)
+    with database.read() as session:
+        returned = review.find_return(session, record.trace.id)
+    if failure is not None:
+        show_repair_options(database, record, failure, person, recorder.fork)
+    elif returned is not None and record.trace.author_id == person.id:
+        _show_return_notice(returned)
+        st.caption("Fix it in a new draft: it begins with your steps and your answers.")
+    else:
+        owner = escape_markdown((record.author or record.trace.reasoner).capitalize())
+        st.info(
+            f"{owner}'s {TRACE_NOUNS[record.trace.status]} (read-only). Fork from any step to continue it yourself, or "
+            "open the next question."
+        )
+    with st.container(horizontal=True, gap="small", key="acts"):
+        is_returned_work = returned is not None and failure is None and record.trace.author_id == person.id
+        if is_returned_work and st.button("Fix", key="fix_returned", type="primary", shortcut="Alt+X"):
+            st.query_params["trace"] = str(fork_returned_trace(database, record.trace.id, person.id))
+            st.rerun()
+        kind: Literal["primary", "secondary"] = "secondary" if failure or is_returned_work else "primary"
+        if st.button("Next question", key="next", type=kind, shortcut="Ctrl+Enter"):
+            open_next_question(postpone=record.trace.id)
 
 
-def _try_open_world(name: str) -> World | None:
-    """The world of that name; None when it cannot be opened, which the first step that is run tells."""
+def _show_return_notice(returned: ReturnedWork) -> None:
+    reviewer = escape_markdown(returned.reviewer or "a reviewer")
+    st.warning(f"**Returned by {reviewer}:** {escape_markdown(returned.comment)}", icon=":material/undo:")
+
+
+def _offered_tools(services: Services, world: World | None, project: Project) -> tuple[tuple[Tool, ...], str | None]:
+    """The tools that the project offers, as agents get them; and why there are none, if so."""
     try:
-        return services().open_world(name)
+        return tuple(services.tool_registry().offered_tools(world, project.tools)), None
+    except ToolError as error:
+        return (), str(error)
+
+
+def _show_no_tools(services: Services, problem: str) -> None:
+    st.error(escape_markdown(problem), icon=":material/power_off:")
+    st.button("Try again", key="try_tools_again", on_click=services.tool_registry().reload_failed)
+
+
+def _try_open_world(services: Services, name: str) -> World | None:
+    """The world of that name; None when it cannot be opened, as the first step that is run then reports."""
+    try:
+        return services.open_world(name)
     except (WorldError, SourceError):
         return None
 
 
-def _show_composer(composer: StepComposer, recorder: AnnotationRecorder, *, can_redo: bool) -> None:
-    record = recorder.record
+def _show_composer(
+    composer: StepComposer, recorder: AnnotationRecorder, returned: ReturnedWork | None, *, can_redo: bool
+) -> None:
+    record, services = recorder.record, recorder.services
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
         mount_autosave(
@@ -173,26 +222,28 @@ def _show_composer(composer: StepComposer, recorder: AnnotationRecorder, *, can_
         )
     if notice := st.session_state.pop("notice", None):
         st.error(notice)
-    show_repair_context(record)
+    if returned is not None:
+        _show_return_notice(returned)
+    show_repair_context(services.database, record)
     answering = composer.mode == "answer"
     if answering:
         show_answer_form(composer)
     else:
-        show_missing_tools(record.project.tools)
+        show_missing_tools(services.tool_registry(), record.project.tools)
         show_step_form(composer, lambda name: st.session_state.update({composer.key("tool"): name}))
     with st.container(key="foot"):
-        said = st.container()
-        done = _show_actions(composer, recorder, can_redo=can_redo)
-    if done:
-        with said:
+        messages = st.container()
+        is_pressed = _show_actions(composer, recorder, can_redo=can_redo)
+    if is_pressed:
+        with messages:
             (_submit_answer if answering else _run_step)(composer, recorder)
 
 
 def _show_actions(composer: StepComposer, recorder: AnnotationRecorder, *, can_redo: bool) -> bool:
-    """The row of buttons under the form; whether it is to be run or submitted now."""
+    """Draw the row of buttons under the form; gives whether Run or Submit was pressed."""
     answering = composer.mode == "answer"
     with st.container(horizontal=True, gap="small", key="acts"):
-        done = st.button(
+        is_pressed = st.button(
             "Submit" if answering else "Run",
             key="submit" if answering else "run",
             type="primary",
@@ -208,13 +259,13 @@ def _show_actions(composer: StepComposer, recorder: AnnotationRecorder, *, can_r
             st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, type="tertiary")
         if can_redo and not answering:
             st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, type="tertiary")
-    return done
+    return is_pressed
 
 
 def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
-    if missing := composer.missing_arguments():
-        fields = " and ".join(name.replace("_", " ") for name in missing)
-        st.error(f"{composer.tool.title} needs {fields}; fill it in, then run.")
+    if missing := composer.missing_fields():
+        fields = " and ".join(f"“{escape_markdown(label)}”" for label in missing)
+        st.error(f"Fill in {fields}, then run.")
         return
     try:
         composer.arguments()
@@ -236,10 +287,10 @@ def _submit_answer(composer: StepComposer, recorder: AnnotationRecorder) -> None
 
 
 def _handle_pending_actions(recorder: AnnotationRecorder) -> None:
-    """What an act in the notebook asked for and only a drawn page can do."""
-    forked = st.session_state.pop("open_trace", None)
-    if forked is not None:
-        st.query_params["trace"] = str(forked)
+    """Open the fork or the dialog that an action of the notebook has asked for; a callback cannot."""
+    fork_id = st.session_state.pop("open_trace", None)
+    if fork_id is not None:
+        st.query_params["trace"] = str(fork_id)
         st.rerun()
     position = st.session_state.pop("edit_step", None)
     if position is not None:
@@ -250,14 +301,15 @@ def _handle_pending_actions(recorder: AnnotationRecorder) -> None:
 def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
     step = recorder.record.steps[position - 1]
     text = st.text_area(f"Thought of step {position}", value=step.thought, height=160, key=f"edit_{step.id.hex}")
-    st.caption("The former wording is kept with who changed it and when.")
+    st.caption("The former wording is stored with who changed it and when.")
     if st.button("Save", type="primary", key="save_thought", shortcut="Ctrl+Enter"):
         recorder.edit_thought(step, text.strip())
         st.rerun()
 
 
-person = current_user()
-trace_id = current_trace_id(person)
-show_queue_header(person, trace_id, KEYS)
+services = process_services()
+person = current_user(services.database)
+trace_id = current_trace_id(services, person)
+show_queue_header(services.database, person, trace_id, KEYS)
 if trace_id is not None:
-    show_workbench(trace_id)
+    show_workbench(services, trace_id)

@@ -1,4 +1,4 @@
-"""What a person does to a trace on the page, each act one transaction, a failure one sentence where the work is."""
+"""The actions of a person on a trace: each is one transaction, and a failure is shown as one sentence."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,17 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.annotate.composer import StepComposer, insert_value
-from app.services import services
 from db import recording, traces
 from db.database import StoreError
 from db.models import Draft, Step, User
 from db.trace_record import TraceRecord
 from reasoners.provenance import trace_argument_origins
-from tools.tool import Tool
+from runs.recorders import PersonRecorder
+from runs.services import Services
+from runs.step_execution import ToolCaller, complete_tool_call, execute_step, run_to_completion
+from tools.tool import Tool, ToolResult
 from worlds.folder import WorldError
-from worlds.source import SourceError
+from worlds.source import ErrorKind, SourceError
 
 ChangeResult = TypeVar("ChangeResult")
 MAX_IDLE_TIME = timedelta(seconds=30)
@@ -29,9 +31,10 @@ CHANGED_NOTICE = (
 
 
 class AnnotationRecorder:
-    """The acts of one person on one trace, as the page last saw it."""
+    """The actions of one person on one trace, as the page last saw it."""
 
-    def __init__(self, record: TraceRecord, person: User, draft: Draft | None) -> None:
+    def __init__(self, services: Services, record: TraceRecord, person: User, draft: Draft | None) -> None:
+        self.services = services
         self.record = record
         self.person = person
         self.draft = draft
@@ -39,41 +42,56 @@ class AnnotationRecorder:
         self._moved = f"moved_{record.trace.id.hex}"
 
     def remember_version(self) -> None:
-        """Remember which version the page shows; say so when it is not the one that this tab left."""
-        shown, now_shown = st.session_state.get(self._seen), self.record.trace.version
-        if shown is not None and shown != now_shown:
+        """Remember which version the page shows; set a notice when another tab has changed it."""
+        previous, current = st.session_state.get(self._seen), self.record.trace.version
+        if previous is not None and previous != current:
             st.session_state["notice"] = CHANGED_NOTICE
             st.session_state[self._moved] = time.monotonic()
-        st.session_state[self._seen] = now_shown
+        st.session_state[self._seen] = current
 
     @property
     def seen_version(self) -> int:
-        """The version that the person has looked at; none right after it has changed under their hands."""
+        """The version that the person has looked at; UNSEEN_VERSION right after another tab has changed it."""
         if time.monotonic() - st.session_state.get(self._moved, -SETTLE_SECONDS) < SETTLE_SECONDS:
             return UNSEEN_VERSION
         return int(st.session_state[self._seen])
 
     def _apply_change(self, change: Callable[[Any], ChangeResult]) -> ChangeResult | None:
-        """Make one change in a transaction of its own; None when it failed, which the page then says."""
+        """Make one change in a transaction of its own; None when it failed, which a notice then says."""
         try:
-            with services().database.begin() as session:
-                done = change(session)
+            with self.services.database.begin() as session:
+                result = change(session)
         except StoreError as failed:
             st.session_state["notice"] = str(failed)
             return None
         st.session_state.pop(self._seen, None)
-        return done
+        return result
 
     def run_step(self, composer: StepComposer) -> None:
-        """Write the step, run its tool, write what it gave; the form is emptied once the step is on disk."""
+        """Store the step, run its tool and store the result; the form is emptied if the step was stored."""
         new, tool = self._new_step(composer), composer.tool
-        trace, me = self.record.trace.id, self.person.id
-        step = self._apply_change(
-            lambda session: recording.begin_step(session, trace, new, seen=self.seen_version, by=me)
-        )
-        if step is not None:
+        if self._execute(lambda recorder, call_tool: execute_step(recorder, new, call_tool), tool):
             composer.start_next_step()
-            self._run_tool(step, tool)
+
+    def _execute(self, work: Callable[[PersonRecorder, ToolCaller], Any], tool: Tool) -> bool:
+        """Do the work on a step, which no rerun of the page can interrupt; whether a step was stored."""
+        shared, world = self.services, self.record.project.world
+        recorder = PersonRecorder(shared.database, self.record.trace.id, self.person.id, self.seen_version)
+
+        def call_tool(_name: str, arguments: dict[str, Any]) -> ToolResult:
+            try:
+                context = shared.tool_context(world)
+            except (WorldError, SourceError) as error:
+                return ToolResult(None, str(error), 0.0, error_kind=ErrorKind.UNAVAILABLE)
+            return tool.call(context, arguments)
+
+        try:
+            run_to_completion(lambda: work(recorder, call_tool))
+        except StoreError as error:
+            st.session_state["notice"] = str(error)
+        if recorder.begun is not None:
+            st.session_state.pop(self._seen, None)
+        return recorder.begun is not None
 
     def _new_step(self, composer: StepComposer) -> recording.NewStep:
         arguments = composer.arguments()
@@ -89,32 +107,19 @@ class AnnotationRecorder:
         )
 
     def _elapsed_times(self) -> tuple[float, float | None]:
-        """Seconds since the last step, and those at work as the page counted them, up to now."""
-        moment = datetime.now(UTC)
+        """The seconds since the last step, and those of them that the page counted as active (None without a draft)."""
+        now = datetime.now(UTC)
         since = self.record.trace.started_at
         if self.record.steps:
             since = max(since, *(step.finished_at or step.started_at for step in self.record.steps))
-        wall = (moment - since).total_seconds()
+        wall = (now - since).total_seconds()
         counted = self.draft.content.get("active") if self.draft else None
         if self.draft is None or counted is None:
             return wall, None
-        return wall, min(wall, counted + min(moment - self.draft.saved_at, MAX_IDLE_TIME).total_seconds())
-
-    def _run_tool(self, step: Step, tool: Tool) -> None:
-        try:
-            context = services().tool_context(self.record.project.world)
-        except (WorldError, SourceError) as gone:
-            observed = recording.StepResult(text=None, data=None, error=str(gone), latency=None)
-        else:
-            outcome = tool.call(context, step.arguments)
-            seen = outcome.observation
-            text, data = (seen.text, seen.data) if seen else (None, None)
-            usage = outcome.usage.to_json() if outcome.usage else None
-            observed = recording.StepResult(text, data, outcome.error, outcome.seconds, usage)
-        self._apply_change(lambda session: recording.complete_step(session, step.id, observed))
+        return wall, min(wall, counted + min(now - self.draft.saved_at, MAX_IDLE_TIME).total_seconds())
 
     def submit(self, composer: StepComposer) -> bool:
-        """Hand the trace in; True when it was."""
+        """Submit the trace for review; False when that was refused, which a notice then says."""
         fields = composer.field_values()
         answers = recording.TraceAnswers(
             final_answer=fields.get("final_answer", "").strip(),
@@ -131,12 +136,12 @@ class AnnotationRecorder:
         )
 
     def undo(self) -> None:
-        """Take the last step back."""
+        """Undo the last step."""
         trace, me = self.record.trace.id, self.person.id
         self._apply_change(lambda session: recording.undo_step(session, trace, seen=self.seen_version, by=me))
 
     def redo(self) -> None:
-        """Bring the step that was taken back last back again."""
+        """Bring back the step that was undone last."""
         trace, me = self.record.trace.id, self.person.id
         self._apply_change(lambda session: recording.redo_step(session, trace, seen=self.seen_version, by=me))
 
@@ -148,44 +153,39 @@ class AnnotationRecorder:
         )
 
     def fork(self, position: int) -> UUID | None:
-        """A new draft that keeps the steps up to that one."""
+        """Fork a draft that has the steps up to that one; gives its id, None when that was refused."""
         trace, me = self.record.trace.id, self.person.id
         forked = self._apply_change(lambda session: traces.fork_trace(session, trace, position, me))
         return forked.id if forked is not None else None
 
-    def handle_action(self, composer: StepComposer, what: dict[str, Any]) -> None:
-        """Do what was clicked in the notebook."""
-        step = next((step for step in self.record.steps if step.position == what["step"]), None)
+    def handle_action(self, composer: StepComposer, action: dict[str, Any]) -> None:
+        """Carry out an action of the notebook (pick, rate, again, edit, fork)."""
+        step = next((step for step in self.record.steps if step.position == action["step"]), None)
         if step is None:
-            st.session_state["notice"] = "That step is no longer there; look at the newer state."
+            st.session_state["notice"] = "That step is no longer there; the page shows the newer state now."
             return
-        acts: dict[str, Callable[[], None]] = {
-            "pick": lambda: self._insert_picked_value(composer, step, what),
-            "rate": lambda: self._rate_step(step, int(what["rating"])),
+        handlers: dict[str, Callable[[], None]] = {
+            "pick": lambda: self._insert_picked_value(composer, step, action),
+            "rate": lambda: self._rate_step(step, int(action["rating"])),
             "again": lambda: self._rerun_step(step),
             "edit": lambda: st.session_state.update(edit_step=step.position),
             "fork": lambda: st.session_state.update(open_trace=self.fork(step.position)),
         }
-        acts[what["kind"]]()
+        handlers[action["kind"]]()
 
-    def _insert_picked_value(self, composer: StepComposer, step: Step, what: dict[str, Any]) -> None:
-        refused = insert_value(composer, str(what["value"]), str(what["value_kind"]), step.tool)
-        if refused:
-            st.session_state["notice"] = refused
+    def _insert_picked_value(self, composer: StepComposer, step: Step, action: dict[str, Any]) -> None:
+        refusal = insert_value(composer, str(action["value"]), str(action["value_kind"]), step.tool)
+        if refusal:
+            st.session_state["notice"] = refusal
 
     def _rate_step(self, step: Step, rating: int) -> None:
         me = self.person.id
         self._apply_change(lambda session: recording.rate_step(session, step.id, rating, seen=self.seen_version, by=me))
 
     def _rerun_step(self, step: Step) -> None:
-        tool = services().tool_registry().find(step.tool or "")
+        tool = self.services.tool_registry().find(step.tool or "")
         if tool is None:
-            why = services().tool_registry().problem(step.tool or "")
-            st.session_state["notice"] = f"The step cannot be run again, since its tool is not here. {why}"
+            problem = self.services.tool_registry().problem(step.tool or "")
+            st.session_state["notice"] = f"The step cannot be run again, since its tool is not available. {problem}"
             return
-        me = self.person.id
-        restarted = self._apply_change(
-            lambda session: recording.restart_step(session, step.id, seen=self.seen_version, by=me)
-        )
-        if restarted is not None:
-            self._run_tool(restarted, tool)
+        self._execute(lambda recorder, call_tool: complete_tool_call(recorder, recorder.restart(step), call_tool), tool)

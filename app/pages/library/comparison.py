@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selected import SelectedLibrary
+from app.services import services
 from app.widgets.library_choice import list_versions
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
@@ -19,7 +20,7 @@ MAX_LISTED_CHANGES = 500
 
 def show_comparison(library: SelectedLibrary) -> None:
     """Ask for the other one, and draw the difference from it to this one."""
-    others = [SelectedLibrary(each) for each in list_versions() if each.id != library.id]
+    others = [SelectedLibrary(each) for each in list_versions(services().database) if each.id != library.id]
     if not others:
         st.info("There is no other version to compare with. Freeze another one; nothing of the earlier is lost.")
         return

@@ -95,7 +95,7 @@ def _show_trace_drift(chosen: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(escape_markdown(chosen["question"]), anchor=False, width="stretch")
         if st.button("Open in Annotate", key="mend_drift", icon=":material/edit_note:"):
-            st.switch_page("annotate.py", query_params={"you": current_user().name, "trace": chosen["trace"]})
+            st.switch_page("annotate/page.py", query_params={"you": current_user(services().database).name, "trace": chosen["trace"]})
     for step in chosen["steps"]:
         given = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
         why = f" · {escape_markdown(step['why'])}" if step["why"] else ""

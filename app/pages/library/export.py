@@ -14,7 +14,7 @@ from app.widgets.plain_text import escape_markdown
 from db.database import StoreError
 from db.libraries import DemonstrationFilter, list_matching_ids
 from db.traces import load_traces
-from fewshot_library.formats import FORMATS, WRITABLE_FORMATS, find_writer
+from fewshot_library.formats import FORMATS, find_writer, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
 
 MAX_EXPORTED = 5_000
@@ -39,7 +39,7 @@ def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) ->
         f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(wanted)}"
     )
     name = st.selectbox(
-        "Format", WRITABLE_FORMATS, key="export_format", format_func=lambda each: f"{each}: {FORMATS[each].purpose}"
+        "Format", writable_formats(), key="export_format", format_func=lambda each: f"{each}: {FORMATS[each].purpose}"
     )
     if count > MAX_EXPORTED:
         st.info(
@@ -69,9 +69,10 @@ def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) ->
 
 def _write_export(library: SelectedLibrary, wanted: DemonstrationFilter, name: str) -> ExportFile:
     # Some formats seek in what they write, and all of it need not lie in memory twice.
-    with tempfile.TemporaryFile() as file, services().database.read() as session:
+    parts = services()
+    with tempfile.TemporaryFile() as file, parts.database.read() as session:
         ids = list_matching_ids(session, wanted, library.id)
-        losses = find_writer(name)(build_export(session, load_traces(session, ids)), file)
+        losses = find_writer(name)(build_export(parts.tool_registry(), session, load_traces(session, ids)), file)
         file.seek(0)
         return ExportFile(file.read(), losses)
 

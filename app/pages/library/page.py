@@ -52,14 +52,14 @@ def show_freeze_dialog(person: User) -> None:
 
 
 def _latest_library_name() -> str:
-    known = list_versions()
+    known = list_versions(services().database)
     return max(known, key=lambda version: version.frozen_at).name if known else ""
 
 
 def _describe_next_version(name: str) -> str:
     if not name:
         return "Name the library."
-    last = max((version.number for version in list_versions() if version.name == name), default=0)
+    last = max((version.number for version in list_versions(services().database) if version.name == name), default=0)
     return escape_markdown(
         f"This will be {name}:{last + 1}, " + ("a new library." if not last else f"after {name}:{last}.")
     )
@@ -141,10 +141,10 @@ def show_library(library: SelectedLibrary) -> None:
             show_demonstrations(library)
 
 
-person = current_user()
+person = current_user(services().database)
 show_header(person)
 left, right = st.columns([1, 3.8], gap="medium")
 with left, st.container(key="list"):
-    library = choose_library()
+    library = choose_library(services().database)
 with right:
     show_library(library)

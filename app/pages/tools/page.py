@@ -230,18 +230,18 @@ def _show_downloads(report: ToolReport, scope: ToolCallFilter) -> None:
 
 def show_offered_tools() -> None:
     """Which tools the chosen project offers."""
-    project = current_project()
+    project = current_project(services().database)
     if project is None:
         st.info("There is no project yet; `showhow setup` prepares one.")
         return
-    choose_project()
+    choose_project(services().database)
     if notice := st.session_state.pop("notice", None):
         st.error(notice)
     st.caption(f"What people and models may use for the questions of {escape_markdown(project.name)}.")
-    choose_tools(project)
+    choose_tools(services(), project)
 
 
-person = current_user()
+person = current_user(services().database)
 show_header(person)
 if choose_view("Tools", VIEWS) == "offered":
     show_offered_tools()
@@ -250,4 +250,4 @@ else:
 if (rated := st.session_state.pop("open_step", None)) is not None:
     st.session_state.pop("step_in_focus", None)
     place = {"project": rated.project, "trace": str(rated.trace_id), "step": str(rated.position)}
-    st.switch_page("annotate.py", query_params={"you": person.name, **place})
+    st.switch_page("annotate/page.py", query_params={"you": person.name, **place})

@@ -20,15 +20,8 @@ from db import verifications
 from db.models import Project, Run, User
 from evaluation.verification_report import VerificationReport, build_verification_report
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
-from reasoners.registry import REASONER_FACTORIES
-from runs.preparation import REPLAY
+from reasoners.registry import REASONERS, default_reasoner
 from settings import DEFAULT_LIBRARY
-
-REASONER_LABELS = {
-    REPLAY: "Follow a demonstration (no model)",
-    "humaniq": "HumanIQ: one agent with a model",
-    "fusion": "Fusion: text and graph apart, then merged",
-}
 
 
 @st.dialog("Verify", width="medium")
@@ -40,22 +33,22 @@ def show_verify_dialog(project: Project, questions: int) -> None:
     )
     reasoner = st.selectbox(
         "Reasoner",
-        list(REASONER_FACTORIES),
-        format_func=_reasoner_label,
-        index=_default_reasoner_index(),
+        list(REASONERS),
+        format_func=lambda name: REASONERS[name].label,
+        index=list(REASONERS).index(default_reasoner(has_model=services().settings.model is not None).name),
         key="verify_reasoner",
     )
     library = st.selectbox(
         "Library", _library_references(), key="verify_library", help="Its demonstrations are followed."
     )
     words = ["--reasoner", reasoner, *(["--library", library] if library else [])]
-    if reasoner != REPLAY:
+    if REASONERS[reasoner].needs_model:
         words += _show_model_fields()
     with st.container(horizontal=True):
         most = st.number_input("Questions, spread over all", 1, questions, min(questions, 100), key="verify_most")
         at_once = st.number_input("At the same time", 1, 64, 2, key="verify_at_once")
     words += ["--limit", str(most), "--at-once", str(at_once)]
-    missing = reasoner != REPLAY and services().settings.model is None
+    missing = REASONERS[reasoner].needs_model and services().settings.model is None
     if missing:
         st.warning(
             "No model is set up. Set SHOWHOW_MODEL and its key and start the server again, or follow a demonstration."
@@ -66,17 +59,8 @@ def show_verify_dialog(project: Project, questions: int) -> None:
         st.rerun()
 
 
-def _reasoner_label(name: str) -> str:
-    return REASONER_LABELS.get(name, name)
-
-
-def _default_reasoner_index() -> int:
-    wanted = REPLAY if services().settings.model is None else "humaniq"
-    return list(REASONER_FACTORIES).index(wanted) if wanted in REASONER_FACTORIES else 0
-
-
 def _library_references() -> list[str]:
-    known = [f"{each.name}:{each.number}" for each in list_versions()]
+    known = [f"{each.name}:{each.number}" for each in list_versions(services().database)]
     return sorted(known, key=lambda named: not named.startswith(f"{DEFAULT_LIBRARY}:"))
 
 
@@ -111,7 +95,7 @@ def show_header(project: Project, person: User) -> None:
     with services().database.read() as session:
         questions = len(verifications.list_gold_questions(session, project.id))
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project()
+        choose_project(services().database)
         if st.button("Verify", key="verify", shortcut="Alt+V", icon=":material/fact_check:", disabled=not questions):
             show_verify_dialog(project, questions)
         st.caption(f"{questions:,} questions with a gold answer", width="content")
@@ -160,8 +144,8 @@ def _open_verification(run_id: UUID) -> None:
     st.query_params["verification"] = str(run_id)
 
 
-person = current_user()
-project = current_project()
+person = current_user(services().database)
+project = current_project(services().database)
 if project is None:
     st.info("There is no project yet; `showhow setup` prepares one.")
 else:

@@ -171,8 +171,8 @@ def _request_open(trace: str) -> None:
 def open_requested_failure(project: Project) -> None:
     """Open the failure that was clicked, where it can be repaired."""
     if trace := st.session_state.pop("open_failure", None):
-        place = {"you": current_user().name, "project": project.name, "trace": trace}
-        st.switch_page("annotate.py", query_params=place)
+        place = {"you": current_user(services().database).name, "project": project.name, "trace": trace}
+        st.switch_page("annotate/page.py", query_params=place)
 
 
 def _show_scores_by_kind(run: Run, report: VerificationReport) -> None:

@@ -86,7 +86,7 @@ function drawer(data, act) {
             : value(step, c.shown, c.kind, { pointer: c.pointer + "/value" })))))))) : el("p", { className: "note" }, "The query gave no rows."),
       v.note && el("p", { className: "note" }, v.note),
     ],
-    // What somebody else's tool gave: one line a value, indented under what holds it.
+    // An external tool's result: one line per value, indented below the value that holds it.
     lines: (step, v) => [
       v.note && el("p", { className: "note" }, v.note),
       el("div", { className: "scroll lines", tabIndex: 0, role: "region", ariaLabel: "result" }, v.lines.map((l) => el("div", { style: `padding-left:${l.depth * 1.1}rem` },
@@ -124,13 +124,13 @@ function drawer(data, act) {
     el("div", { className: "number" }, String(s.position)),
     el("div", {},
       s.thought ? el("p", { className: "thought" }, s.thought) : el("p", { className: "thought none" }, "no thought written"),
-      s.tool && el("p", { className: "action" }, el("span", { className: "tool" }, s.tool), s.arguments.map(argument)),
+      s.tool && el("p", { className: "action" }, el("span", { className: "tool", title: s.tool }, s.tool_title), s.arguments.map(argument)),
       observation(s),
       el("div", { className: "meta" },
         s.state === "done" ? stars(s) : null,
         s.state === "done" && data.editable && last ? el("span", {}, "rate: keys ", el("kbd", {}, "1"), "–", el("kbd", {}, "5")) : null,
         s.spent && el("span", { className: "spent", title: s.spent_details }, s.spent),
-        s.edits ? el("span", { title: "What was replaced is kept." }, s.edits) : null,
+        s.edits ? el("span", { title: "The former values are stored." }, s.edits) : null,
         data.editable ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "edit", step: s.position }) }, "Edit thought") : null,
         data.editable && s.tool && last ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "again", step: s.position }) }, "Run again") : null,
         data.mendable ? [

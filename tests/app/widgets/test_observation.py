@@ -1,6 +1,6 @@
 import pytest
 
-from app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view
+from app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view, find_values
 from tests.app.nouns import step_with
 
 
@@ -44,7 +44,7 @@ def test_no_hits_are_said_in_words():
     assert build_observation_view(step_with({"hits": []}))["kind"] == "text"
 
 
-def test_the_names_of_a_sentence_can_be_taken_without_its_first_word():
+def test_the_values_of_a_sentence_are_its_names_without_the_first_word_and_its_numbers():
     data = {
         "title": "T",
         "entity": None,
@@ -52,7 +52,7 @@ def test_the_names_of_a_sentence_can_be_taken_without_its_first_word():
         "best": [{"place": 0}],
     }
     sentence = build_observation_view(step_with(data))["best"][0]
-    assert [sentence["text"][start:end] for start, end in sentence["names"]] == ["Ada King of Ockham"]
+    assert [sentence["text"][start:end] for start, end in sentence["names"]] == ["Ada King of Ockham", "1835"]
 
 
 def test_a_date_at_midnight_is_shown_as_a_day_and_kept_as_it_is():
@@ -73,7 +73,7 @@ def test_an_ask_is_yes_or_no():
 def test_a_foreign_observation_is_its_text_and_a_cut_is_said():
     assert build_observation_view(step_with(None, "plain")) == {"kind": "text", "text": "plain"}
     long = build_observation_view(step_with(None, "x" * (MAX_TEXT_CHARACTERS + 5)))["text"]
-    assert long.endswith("5 more characters; they are kept and exported")
+    assert long.endswith("5 more characters; they are stored and exported")
 
 
 def test_what_a_title_may_mean_is_offered_to_be_taken():
@@ -127,3 +127,36 @@ def test_queries_say_who_wrote_them_where_a_model_was_asked(told: dict[str, obje
     view = build_observation_view(step_with({"candidates": [{"sparql": "S", "reading": "r", "score": 1.0}], **told}))
     assert view["note"] == note
     assert view["tried"] == told.get("tried", [])
+
+
+def values_of(sentence: str, names: frozenset[str] | None = None) -> list[str]:
+    lookup = None if names is None else names.__contains__
+    return [sentence[start:end] for start, end in find_values(sentence, lookup)]
+
+
+def test_two_names_joined_by_and_are_two_values():
+    sentence = "Her friends are Andreas Nkomose and Galen Giacconi."
+    assert values_of(sentence) == ["Andreas Nkomose", "Galen Giacconi"]
+    assert values_of(sentence, frozenset({"Andreas Nkomose", "Galen Giacconi"})) == [
+        "Andreas Nkomose",
+        "Galen Giacconi",
+    ]
+
+
+@pytest.mark.parametrize("date", ["19 September 1908", "September 19, 1908", "September 1908", "1908-09-19"])
+@pytest.mark.parametrize("names", [None, frozenset({"September"})])
+def test_a_whole_date_is_one_value_and_a_month_is_none(date: str, names: frozenset[str] | None):
+    assert values_of(f"In September he recalled {date}.", names) == [date]
+
+
+def test_only_names_that_the_world_knows_are_values_where_it_can_be_asked():
+    names = frozenset({"Romeo and Juliet", "Ada King", "Ockham"})
+    assert values_of("In Ockham Ada King's Uncle Bertram read Romeo and Juliet.", names) == [
+        "Ockham",
+        "Ada King",
+        "Romeo and Juliet",
+    ]
+
+
+def test_numbers_are_values():
+    assert values_of("It has 1,204 people and 3.5 ships.", frozenset()) == ["1,204", "3.5"]
