@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
+from app.pages.annotate.composer import FIELD_LABELS
 from tests.browser.settled import PATIENCE, settle
 
 
@@ -52,6 +53,10 @@ class Annotator:
     def fill(self, label: str, text: str) -> None:
         """Type into a field of the form."""
         self.page.locator(".st-key-composer").get_by_label(label, exact=True).fill(text)
+
+    def fill_argument(self, name: str, text: str) -> None:
+        """Type the argument of that name into its field."""
+        self.fill(FIELD_LABELS.get(name, name.replace("_", " ").capitalize()), text)
 
     def run(self) -> Locator:
         """Run the step by its key; gives the new step."""

@@ -80,7 +80,7 @@ def record(ada: Annotator, gold: Gold) -> None:
         ada.choose(f"Alt+{list(BUILT_IN_TOOLS).index(step['tool']) + 1}")
         ada.thought.fill(step["thought"])
         for name, value in step["arguments"].items():
-            ada.fill(name.replace("_", " "), ", ".join(value) if isinstance(value, list) else value)
+            ada.fill_argument(name, ", ".join(value) if isinstance(value, list) else value)
         ada.run()
         ada.rate(4 if step["tool"] == "wikisearch" else 5)
     ada.saved(lambda: ada.thought.fill(gold["trace"]["final_thought"]))

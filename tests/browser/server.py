@@ -25,9 +25,17 @@ def copy_prepared_home(home: Path) -> None:
         if not prepared.exists():
             unfinished = prepared.with_name("unfinished")
             unfinished.mkdir()
-            subprocess.run(
-                [SHOWHOW, "setup"], env=_environment(unfinished), cwd=unfinished, capture_output=True, check=True
+            setup = subprocess.run(
+                [SHOWHOW, "setup"],
+                env=_environment(unfinished),
+                cwd=unfinished,
+                capture_output=True,
+                text=True,
+                check=False,
             )
+            if setup.returncode:
+                shutil.rmtree(unfinished)
+            assert setup.returncode == 0, setup.stderr
             unfinished.rename(prepared)
     shutil.copytree(prepared, home, dirs_exist_ok=True)
 

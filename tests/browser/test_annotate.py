@@ -38,7 +38,7 @@ def trace_of(page: Page) -> str:
 def ask_the_text(ada: Annotator) -> None:
     """The text tells who the husband was."""
     ada.saved(lambda: ada.thought.fill("Who was her husband?"))
-    ada.fill("query", "Octavie Coudreau")
+    ada.fill("Search for", "Octavie Coudreau")
     found = ada.run()
     expect(found).to_contain_text("(from the question)")
     ada.rate(4)
@@ -68,7 +68,7 @@ def reload_while_typing(ada: Annotator) -> None:
 def undo_a_slip(ada: Annotator) -> None:
     """A step that was a mistake is undone."""
     ada.choose("Alt+6")
-    ada.fill("ids", "Q1365431")
+    ada.fill("Entities", "Q1365431")
     ada.run()
     ada.page.keyboard.press("Alt+Z")
     expect(ada.steps).to_have_count(3)
@@ -84,7 +84,7 @@ def fork_and_ask_the_graph(ada: Annotator) -> str:
     expect(ada.steps).to_have_count(3)
     ada.choose("Alt+5")
     ada.thought.fill("Where was he born?")
-    ada.fill("sparql", "SELECT ?place WHERE { wd:Q1365431 wdt:P19 ?place }")
+    ada.fill("SPARQL query", "SELECT ?place WHERE { wd:Q1365431 wdt:P19 ?place }")
     born = ada.run()
     expect(born).to_contain_text("Sonnac")
     expect(born).to_contain_text("(from step 3)")
@@ -142,7 +142,7 @@ def test_what_is_being_typed_survives_a_killed_browser_and_a_killed_server(
     first = launch(playwright)
     bob = Annotator(first.new_page(), real.url, "bob", "2Wiki")
     bob.thought.fill("A step that is on disk.")
-    bob.fill("query", "river")
+    bob.fill("Search for", "river")
     bob.run()
     bob.saved(lambda: bob.thought.fill("Half a thought, not yet ru"))
     address = bob.page.url
@@ -163,10 +163,10 @@ def test_two_tabs_on_one_trace_do_not_overwrite_each_other(context: BrowserConte
     two = Annotator(context.new_page(), real.url, "carol", "2Wiki")
     assert trace_of(one.page) == trace_of(two.page)
     one.thought.fill("from the first tab")
-    one.fill("query", "first")
+    one.fill("Search for", "first")
     one.run()
     two.thought.fill("from the second tab")
-    two.fill("query", "second")
+    two.fill("Search for", "second")
     two.page.keyboard.press("Control+Enter")
     expect(two.page.get_by_text("changed in another tab")).to_be_visible()
     expect(two.steps).to_have_count(1)
@@ -182,7 +182,7 @@ def test_text_from_a_world_is_never_markup(page: Page, real: Showhow):
     dan = Annotator(page, real.url, "dan", "Hostile")
     expect(page.locator("h1")).to_have_text(f"What is **{HOSTILE[0]['title']}**?")
     dan.thought.fill("<script>document.title = 'broken'</script> **b** 😀")
-    dan.fill("query", "title")
+    dan.fill("Search for", "title")
     step = dan.run()
     expect(step).to_contain_text(HOSTILE[0]["title"])
     expect(step).to_contain_text("<b>mark-up</b> & **stars**")
@@ -199,7 +199,7 @@ def test_a_thought_of_a_megabyte_is_kept_exactly_and_the_page_lives(page: Page, 
     eve = Annotator(page, real.url, "eve", "Hostile")
     long = ("An endless thought; " * 52_500)[:1_048_576].strip()
     eve.thought.fill(long)
-    eve.fill("query", "title")
+    eve.fill("Search for", "title")
     step = eve.run()
     assert step.locator(".thought").text_content() == long
     real.run("traces", "export", str(tmp_path / "all.jsonl"), "--status", "draft", "--project", "Hostile")
@@ -210,19 +210,19 @@ def test_a_thought_of_a_megabyte_is_kept_exactly_and_the_page_lives(page: Page, 
 def test_a_failing_tool_is_told_in_plain_words_and_the_trace_goes_on(page: Page, real: Showhow):
     finn = Annotator(page, real.url, "finn", "2Wiki")
     finn.choose("Alt+5")
-    finn.fill("sparql", "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+    finn.fill("SPARQL query", "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
     runaway = finn.run()
     expect(runaway.locator(".observation.error")).to_contain_text("2 s")
-    finn.fill("sparql", "SELEKT nonsense")
+    finn.fill("SPARQL query", "SELEKT nonsense")
     expect(finn.run().locator(".observation.error")).to_be_visible()
-    finn.fill("sparql", "ASK { wd:Q1365431 wdt:P19 ?place }")
+    finn.fill("SPARQL query", "ASK { wd:Q1365431 wdt:P19 ?place }")
     expect(finn.run()).to_contain_text("Yes")
 
 
 def test_an_empty_form_is_refused_where_it_stands(page: Page, real: Showhow):
     gil = Annotator(page, real.url, "gil", "2Wiki")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("Search needs query")).to_be_visible()
+    expect(page.get_by_text("Fill in “Search for”, then run.")).to_be_visible()
     expect(gil.steps).to_have_count(0)
     page.keyboard.press("Control+Shift+Enter")
     gil.settle()
@@ -248,30 +248,86 @@ def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):
     expect(ida.thought).to_have_value("1?2")
 
 
-def test_a_returned_trace_comes_back_with_the_reviewers_words_and_is_fixed_by_a_fork(page: Page, real: Showhow):
-    jo = Annotator(page, real.url, "jo", "2Wiki")
-    jo.fill("query", "anything")
+def submit_and_return(jo: Annotator, url: str) -> str:
+    """Answer a question wrongly, and have a reviewer return it; gives the trace."""
+    jo.thought.fill("Anything may tell.")
+    jo.fill("Search for", "anything")
     jo.run()
-    trace = trace_of(page)
-    page.keyboard.press("Control+Shift+Enter")
+    trace = trace_of(jo.page)
+    jo.page.keyboard.press("Control+Shift+Enter")
     jo.settle()
-    page.get_by_label("Final answer").fill("wrong")
-    page.keyboard.press("Control+Enter")
-    page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
-    page.goto(f"{real.url}/review?you=grace&project=2Wiki&trace={trace}")
+    jo.page.get_by_label("Final answer").fill("wrong")
+    jo.page.get_by_label("Final thought").fill("The article says so.")
+    jo.page.keyboard.press("Control+Enter")
+    jo.page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
+    jo.page.goto(f"{url}/review?you=grace&project=2Wiki&trace={trace}")
     jo.settle()
-    page.get_by_role("button", name="Return").click()
-    expect(page.get_by_text("say what is wrong with the trace")).to_be_visible()
-    page.get_by_label("Comment").fill("Look at the second article.")
-    page.get_by_role("button", name="Return").click()
-    expect(page.get_by_text("Returned to its author.")).to_be_visible()
+    jo.page.get_by_role("button", name="Return").click()
+    expect(jo.page.get_by_text("say what is wrong with the trace")).to_be_visible()
+    jo.page.get_by_label("Comment").fill("Look at the second article.")
+    jo.page.get_by_role("button", name="Return").click()
+    expect(jo.page.get_by_text("Returned to its author.")).to_be_visible()
+    return trace
+
+
+def test_returned_work_opens_first_with_the_comment_and_its_answers_are_filled_in_again(page: Page, real: Showhow):
     jo = Annotator(page, real.url, "jo", "2Wiki")
+    trace = submit_and_return(jo, real.url)
+    jo = Annotator(page, real.url, "jo", "2Wiki")
+    assert trace_of(page) == trace
+    notice = page.get_by_text("Returned by grace:")
+    expect(notice).to_contain_text("Look at the second article.")
+    queue = page.locator(".st-key-queue button")
+    expect(queue).to_contain_text("1 returned")
+
+    # What is postponed stays in the queue.
+    page.get_by_role("button", name="Next question").click()
+    page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
+    jo.settle()
     page.keyboard.press("Alt+Q")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Look at the second article.")
     dialog.get_by_role("button", name="Fix").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(jo.steps).to_have_count(1)
+    expect(notice).to_contain_text("Look at the second article.")
+    expect(queue).not_to_contain_text("returned")
+    page.keyboard.press("Control+Shift+Enter")
+    jo.settle()
+    expect(page.get_by_label("Final answer")).to_have_value("wrong")
+    expect(page.get_by_label("Final thought")).to_have_value("The article says so.")
+
+
+def test_my_queue_lists_two_drafts_of_one_question_and_minute(page: Page, real: Showhow):
+    lea = Annotator(page, real.url, "lea", "2Wiki")
+    lea.thought.fill("One step is enough to fork.")
+    lea.fill("Search for", "anything")
+    lea.run()
+    first = trace_of(page)
+    lea.steps.first.get_by_role("button", name="Fork here").click()
+    page.wait_for_function("first => !location.search.includes(first)", arg=first)
+    lea.settle()
+    page.keyboard.press("Alt+Q")
+    expect(page.get_by_role("dialog").get_by_role("button", name="Continue")).to_have_count(2)
+    expect(page.locator(".stException")).to_have_count(0)
+
+
+def test_a_trace_without_a_step_or_a_thought_is_not_submitted(page: Page, real: Showhow):
+    max_ = Annotator(page, real.url, "max", "2Wiki")
+    page.keyboard.press("Control+Shift+Enter")
+    max_.settle()
+    page.get_by_label("Final answer").fill("a guess")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Run at least one step before you submit")).to_be_visible()
+    page.keyboard.press("Control+Shift+Enter")
+    max_.settle()
+    max_.fill("Search for", "anything")
+    max_.run()
+    page.keyboard.press("Control+Shift+Enter")
+    max_.settle()
+    page.get_by_label("Final answer").fill("a guess")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Write a thought to at least one step")).to_be_visible()
 
 
 @pytest.fixture
@@ -285,7 +341,7 @@ def fresh(tmp_path: Path) -> Iterator[Showhow]:
 def test_a_store_that_cannot_be_written_is_told_in_one_sentence_and_the_page_comes_back(page: Page, fresh: Showhow):
     kim = Annotator(page, fresh.url, "kim", "Fictional people")
     kim.thought.fill("This cannot be stored yet.")
-    kim.fill("query", "somebody")
+    kim.fill("Search for", "somebody")
     with sqlite3.connect(fresh.home / "showhow.db", isolation_level=None) as other:
         other.execute("ALTER TABLE step RENAME TO hidden")
         page.keyboard.press("Control+Enter")

@@ -90,7 +90,7 @@ def mend(ida: Asker, who: str, where: str) -> str:
     page.keyboard.press("Alt+2")
     ida.settle()
     question = f"Where does {who} live?"
-    for label, text in {"Thought": f"{question} The article may tell.", "title": who, "question": question}.items():
+    for label, text in {"Thought": f"{question} The article may tell.", "Title": who, "Question": question}.items():
         form.get_by_label(label, exact=True).fill(text)
     page.keyboard.press("Control+Enter")
     expect(page.locator("li.step").last).to_contain_text(f"{who} lives in {where}.")
@@ -188,7 +188,7 @@ def test_an_example_is_asked_shared_and_saved_as_a_question_once(page: Page, con
     assert [answer["text"] for answer in kept["answers"]] == ["Nobody"]
 
     # Without a model none can be followed, and what to do about it stands beside the button.
-    page.get_by_text("Follow with a model").click()
+    page.get_by_text("Language model").click()
     expect(page.get_by_text("No model is set up. Set SHOWHOW_MODEL")).to_be_visible()
     expect(page.locator(".st-key-ask button")).to_be_disabled()
 
@@ -259,7 +259,7 @@ def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
 
     # What was killed is known to be interrupted, and goes on with the step that was not finished.
     ida.settle()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator(".st-key-at_work")).to_be_visible()
     killed = ida.trace
     oracle.stop(signal.SIGKILL)
@@ -268,7 +268,7 @@ def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
     ida.look(trace=killed)
     ida.ended("Interrupted")
     expect(ida.steps).to_have_count(1)
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     page.get_by_role("button", name="History").click()
     expect(page.locator(".st-key-list_asks").get_by_role("button")).to_have_count(3)
 
@@ -283,7 +283,7 @@ def test_a_stopped_run_goes_on_to_its_end_once_its_tool_answers(page: Page, orac
     ida.ended("Stopped")
     stopped = ida.trace
     (oracle.home / "awake").touch()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(ida.answer).to_have_text("nowhere", timeout=LONG)
     expect(ida.steps).to_have_count(1)
     expect(ida.steps.first).to_contain_text("at last")

@@ -74,14 +74,14 @@ def test_a_step_with_somebody_elses_tool_is_recorded_with_typed_arguments(page: 
     ada = Annotator(page, home.url, "ada", PROJECT)
     ada.choose("Alt+3")
     ada.thought.fill("What is the weather in Ghent?")
-    write(ada, "city", "Ghent")
-    expect(page.get_by_role("textbox", name="days (optional)")).to_have_value("3")
-    write(ada, "days (optional)", "soon")
+    write(ada, "City", "Ghent")
+    expect(page.get_by_role("textbox", name="Days (optional)")).to_have_value("3")
+    write(ada, "Days (optional)", "soon")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("alert")).to_contain_text("days: 'soon' is no whole number")
-    write(ada, "days (optional)", "5")
-    choose(ada, "unit (optional)", "fahrenheit")
-    choose(ada, "warnings (optional)", "yes")
+    expect(page.get_by_role("alert")).to_contain_text("Days: 'soon' is no whole number")
+    write(ada, "Days (optional)", "5")
+    choose(ada, "Unit (optional)", "fahrenheit")
+    choose(ada, "Warnings (optional)", "yes")
     # From a choice, too, the key runs the step.
     step = ada.run()
     expect(step).to_contain_text("weather_forecast")
@@ -99,8 +99,8 @@ def test_a_step_with_somebody_elses_tool_is_recorded_with_typed_arguments(page: 
 def what_it_gave_fills_the_next_form(ada: Annotator, home: Showhow) -> None:
     """A table's titles can be clicked, and the next step remembers where its text came from."""
     ada.choose("Alt+4")
-    write(ada, "region", "<b>Öst</b>")
-    write(ada, "near (optional)", "the sea\nthe lake")
+    write(ada, "Region", "<b>Öst</b>")
+    write(ada, "Near (optional)", "the sea\nthe lake")
     step = ada.run()
     expect(step.locator("tbody tr")).to_have_count(4)
     expect(step.locator("tbody b")).to_have_count(0)
@@ -118,13 +118,13 @@ def what_it_gave_fills_the_next_form(ada: Annotator, home: Showhow) -> None:
 def a_draft_of_choices_is_kept(ada: Annotator) -> None:
     """A reload in the middle keeps what was chosen and what was typed."""
     ada.choose("Alt+3")
-    choose(ada, "unit (optional)", "fahrenheit")
-    ada.saved(lambda: write(ada, "days (optional)", "7"))
+    choose(ada, "Unit (optional)", "fahrenheit")
+    ada.saved(lambda: write(ada, "Days (optional)", "7"))
     ada.page.reload()
     ada.page.wait_for_selector("li.step")
     ada.settle()
-    expect(ada.page.get_by_role("textbox", name="days (optional)")).to_have_value("7")
-    unit = ada.page.get_by_role("radiogroup", name="unit (optional)")
+    expect(ada.page.get_by_role("textbox", name="Days (optional)")).to_have_value("7")
+    unit = ada.page.get_by_role("radiogroup", name="Unit (optional)")
     expect(unit.get_by_role("radio", name="fahrenheit")).to_be_checked()
 
 
@@ -134,7 +134,7 @@ def a_server_that_dies_is_told_where_it_was_called(ada: Annotator) -> None:
     expect(ada.run()).to_contain_text("the storm took the mast")
     expect(ada.page.get_by_text("it is started again at the next call").first).to_be_visible()
     ada.choose("Alt+4")
-    write(ada, "region", "West")
+    write(ada, "Region", "West")
     expect(ada.run().locator("tbody tr")).to_have_count(2)
     expect(ada.page.get_by_text("it is started again at the next call")).to_have_count(0)
 
@@ -142,7 +142,7 @@ def a_server_that_dies_is_told_where_it_was_called(ada: Annotator) -> None:
 def test_a_tool_that_is_gone_shows_old_traces_unharmed(page: Page, home: Showhow):
     ada = Annotator(page, home.url, "ben", PROJECT)
     ada.choose("Alt+4")
-    write(ada, "region", "Nord")
+    write(ada, "Region", "Nord")
     ada.run()
     declare(home, weather=False)
     try:
@@ -155,7 +155,7 @@ def test_a_tool_that_is_gone_shows_old_traces_unharmed(page: Page, home: Showhow
         expect(tools).to_have_text([re.compile("Search"), re.compile("Read"), re.compile("Shout")])
         ada.steps.last.get_by_role("button", name="Run again").click()
         ada.settle()
-        expect(page.get_by_role("alert").first).to_contain_text("its tool is not here")
+        expect(page.get_by_role("alert").first).to_contain_text("its tool is not available")
         assert steps_of(home)[-1][3] is None
         ada.steps.last.get_by_role("button", name="Fork here").click()
         ada.settle()

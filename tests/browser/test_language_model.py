@@ -56,7 +56,7 @@ def act(ada: Annotator, key: str, **arguments: str) -> Locator:
     ada.choose(key)
     ada.saved(lambda: ada.thought.fill(f"Ask: {arguments['question']}"))
     for name, text in arguments.items():
-        ada.fill(name.replace("_", " "), text)
+        ada.fill_argument(name, text)
     before = ada.steps.count()
     ada.page.keyboard.press("Control+Enter")
     # The first step loads the encoder and LangChain.

@@ -56,7 +56,7 @@ def step(ada: Annotator, key: str, thought: str, **arguments: str) -> None:
     ada.choose(key)
     ada.saved(lambda: ada.thought.fill(thought))
     for name, text in arguments.items():
-        ada.fill(name, text)
+        ada.fill_argument(name, text)
     before = ada.steps.count()
     ada.page.keyboard.press("Control+Enter")
     # The first step loads the encoder.

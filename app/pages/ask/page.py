@@ -82,7 +82,7 @@ def show_examples(database: Database) -> None:
 
 
 def find_examples(database: Database, world: str, library: str | None) -> list[str]:
-    """A few questions over the world, each of another kind, that fit the library's demonstrations but are none of them."""
+    """A few questions over the world, each of another kind, that fit the demonstrations but are none of them."""
     if library is None:
         return []
     with database.read() as session:
