@@ -1,4 +1,4 @@
-"""Families as the graph tells them against those of the universe, and both against the arrays themselves."""
+"""Families from the graph and from the universe, compared with each other and with the arrays."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,57 +25,57 @@ def universe() -> Universe:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A world whose graph tells everything."""
+    """A world whose graph has all facts."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     generate_world(worlds, "kin", OPTIONS)
-    found = open_world(worlds, "kin")
-    yield found
-    found.graph.close()
+    opened = open_world(worlds, "kin")
+    yield opened
+    opened.graph.close()
 
 
-def test_the_graph_that_tells_everything_gives_the_true_family(world, universe):
+def test_a_complete_graph_gives_the_true_family(world, universe):
     items = ItemCatalog(universe)
     for row in range(0, len(universe), 6):
         person = items.person(row)
-        told, true = build_family(GraphKinshipSource(world.graph), person), build_universe_family(universe, person)
+        stated, true = build_family(GraphKinshipSource(world.graph), person), build_universe_family(universe, person)
         if true is None:
-            assert told is None
+            assert stated is None
             continue
-        assert told.people == true.people
-        assert told.siblings == true.siblings
-        for ours, theirs in ((told.parents, true.parents), (told.partners, true.partners)):
+        assert stated.people == true.people
+        assert stated.siblings == true.siblings
+        for ours, theirs in ((stated.parents, true.parents), (stated.partners, true.partners)):
             assert {one: set(others) for one, others in ours.items()} == {
                 one: set(others) for one, others in theirs.items()
             }
-        assert told.children(person) == true.children(person)
+        assert stated.children(person) == true.children(person)
 
 
-def test_everybody_in_three_generations_round_a_person_is_there_and_nobody_else(universe):
+def test_a_family_has_exactly_the_relatives_within_two_generations(universe):
     items = ItemCatalog(universe)
     up = [[p for p in (int(universe.father[r]), int(universe.mother[r])) if p > NONE] for r in range(len(universe))]
     down = [[c for c in range(len(universe)) if r in up[c]] for r in range(len(universe))]
     married = [[int(universe.spouse[r])] if universe.spouse[r] > NONE else [] for r in range(len(universe))]
     for row in range(len(universe)):
         near = {row, *up[row], *married[row], *down[row]}
-        near |= {each for parent in up[row] for each in (*up[parent], *down[parent])}
-        near |= {each for child in down[row] for each in (*down[child], *married[child])}
-        found = build_universe_family(universe, items.person(row))
+        near |= {relative for parent in up[row] for relative in (*up[parent], *down[parent])}
+        near |= {relative for child in down[row] for relative in (*down[child], *married[child])}
+        family = build_universe_family(universe, items.person(row))
         if len(near) == 1:
-            assert found is None
+            assert family is None
         else:
-            assert set(found.people) == {items.person(one) for one in near}
+            assert set(family.people) == {items.person(one) for one in near}
 
 
-def test_brothers_and_sisters_and_children_stand_by_age(universe):
+def test_siblings_and_children_are_sorted_by_age(universe):
     items = ItemCatalog(universe)
-    found = [one for row in range(len(universe)) if (one := build_universe_family(universe, items.person(row)))]
-    assert any(len(one.siblings) > 1 for one in found)
-    for one in found:
+    families = [one for row in range(len(universe)) if (one := build_universe_family(universe, items.person(row)))]
+    assert any(len(one.siblings) > 1 for one in families)
+    for one in families:
         for group in (list(one.siblings), one.children(one.centre)):
-            assert group == sorted(group, key=lambda each: one.people[each].born)
+            assert group == sorted(group, key=lambda person: one.people[person].born)
 
 
-def test_what_is_no_person_has_no_family(world, universe):
+def test_an_entity_that_is_no_person_has_no_family(world, universe):
     items = ItemCatalog(universe)
     assert build_universe_family(universe, items.town(0)) is None
     assert build_universe_family(universe, "Q42") is None
@@ -86,7 +86,7 @@ def test_what_is_no_person_has_no_family(world, universe):
         UniverseKinshipSource(universe).parents([items.job(0)])
 
 
-def test_a_graph_without_dates_still_has_families(tmp_path: Path):
+def test_a_graph_without_dates_has_families(tmp_path: Path):
 
     entity, direct = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
     (tmp_path / "g.nt").write_text(
@@ -94,7 +94,7 @@ def test_a_graph_without_dates_still_has_families(tmp_path: Path):
     )
     build_world(tmp_path / "worlds", "bare", WorldContents(graph=tmp_path / "g.nt"))
     world = open_world(tmp_path / "worlds", "bare")
-    found = build_family(GraphKinshipSource(world.graph), "Q2")
+    family = build_family(GraphKinshipSource(world.graph), "Q2")
     world.graph.close()
-    assert (found.parents, found.siblings) == ({"Q2": ("Q1",)}, ("Q3",))
-    assert {one.born for one in found.people.values()} == {""}
+    assert (family.parents, family.siblings) == ({"Q2": ("Q1",)}, ("Q3",))
+    assert {one.born for one in family.people.values()} == {""}

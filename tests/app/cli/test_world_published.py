@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.cli.test_world import refused, showhow, told
 from tests.fiction.phantomwiki import small_instance
-from tests.fiction.verification.planted import change_rows
+from tests.fiction.verification.alterations import change_rows
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Generated worlds on disk: the same bytes however they are made, whole or not at all, and open to every tool."""
+"""Generated worlds on disk: reproducible, complete or absent, and usable with every tool."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def kin_facts() -> tuple[Universe, FactSources]:
     return universe, assign_sources(universe, parse_split(OPTIONS.split, OPTIONS.split_by), OPTIONS.seed)
 
 
-def test_a_world_tells_its_options_sizes_and_hash(made: Path, kin: World):
+def test_world_toml_has_options_sizes_and_hash(made: Path, kin: World):
     about = read_world_metadata(made, "kin")
     assert about.items() >= asdict(OPTIONS).items()
     assert tomllib.loads((made / "kin" / "world.toml").read_text(encoding="utf-8")) == about
@@ -77,45 +77,47 @@ def test_a_world_tells_its_options_sizes_and_hash(made: Path, kin: World):
     assert sizes == tuple(about[what] for what in ("articles", "pages", "triples", "entities", "relations"))
 
 
-def test_the_facts_of_a_world_and_who_tells_them_lie_beside_it(made: Path):
-    universe, told = kin_facts()
-    found, found_told = Universe.load(made / "kin" / "universe.npz"), FactSources.load(made / "kin" / "told.npz")
-    assert found.titles == tuple(universe.titles)
-    assert all((found_told.masks[fact] == told.masks[fact]).all() for fact in told.masks)
+def test_universe_and_fact_sources_are_stored_with_the_world(made: Path):
+    universe, fact_sources = kin_facts()
+    stored, stored_sources = Universe.load(made / "kin" / "universe.npz"), FactSources.load(made / "kin" / "told.npz")
+    assert stored.titles == tuple(universe.titles)
+    assert all((stored_sources.masks[fact] == fact_sources.masks[fact]).all() for fact in fact_sources.masks)
 
 
-def test_every_article_and_page_comes_back_as_it_was_told(kin: World, made: Path):
-    universe, told = kin_facts()
+def test_stored_articles_and_pages_equal_the_generated_ones(kin: World, made: Path):
+    universe, fact_sources = kin_facts()
     assert isinstance(kin.text, EmbeddedText)
     assert isinstance(kin.web, EmbeddedWeb)
-    for article in generate_articles(universe.restrict_to_sources(told, TEXT), ItemCatalog(universe), OPTIONS):
+    for article in generate_articles(universe.restrict_to_sources(fact_sources, TEXT), ItemCatalog(universe), OPTIONS):
         assert kin.text.article(article.title) == article
     rows = [json.loads(line) for line in (made / "kin" / "pages.jsonl").read_text(encoding="utf-8").splitlines()]
-    for marked, row in zip(generate_pages(universe, told, OPTIONS), rows, strict=True):
+    for marked, row in zip(generate_pages(universe, fact_sources, OPTIONS), rows, strict=True):
         assert kin.web.fetch(marked.page.address) == marked.page
         assert row == marked.to_row(universe)
 
 
-def test_the_questions_lie_beside_it_with_their_gold(made: Path):
-    universe, told = kin_facts()
-    asked = [json.loads(json.dumps(question.to_row())) for question in sample_questions(universe, told, OPTIONS)]
-    assert read_question_rows(made / "kin") == asked
-    assert read_world_metadata(made, "kin")["questions"] == len(asked) >= 4
+def test_questions_are_stored_with_their_gold_parts(made: Path):
+    universe, fact_sources = kin_facts()
+    questions = [
+        json.loads(json.dumps(question.to_row())) for question in sample_questions(universe, fact_sources, OPTIONS)
+    ]
+    assert read_question_rows(made / "kin") == questions
+    assert read_world_metadata(made, "kin")["questions"] == len(questions) >= 4
 
 
-def test_templates_of_which_too_few_questions_were_found_are_told(tmp_path: Path):
+def test_templates_with_too_few_questions_are_listed_as_shortfalls(tmp_path: Path):
     options = GenerationOptions(people=2, seed=1, depth=4, per_template=8)
     about = generate_world(tmp_path, "w", options)
     universe = make_universe(options)
-    asked = sample_questions(universe, assign_sources(universe, parse_split("everywhere"), 1), options)
-    assert about["questions"] == sum(1 for _ in asked)
-    assert about["shortfalls"] == [str(shortfall) for shortfall in asked.shortfalls] != []
+    questions = sample_questions(universe, assign_sources(universe, parse_split("everywhere"), 1), options)
+    assert about["questions"] == sum(1 for _ in questions)
+    assert about["shortfalls"] == [str(shortfall) for shortfall in questions.shortfalls] != []
     assert read_world_metadata(tmp_path, "w") == about
 
 
-def test_everybody_is_found_by_name_title_and_alias_and_the_relations_are_named(kin: World):
-    universe, told = kin_facts()
-    items = ItemCatalog(universe.restrict_to_sources(told, GRAPH))
+def test_people_are_found_by_name_title_and_alias(kin: World):
+    universe, fact_sources = kin_facts()
+    items = ItemCatalog(universe.restrict_to_sources(fact_sources, GRAPH))
     graph = kin.graph
     assert graph is not None
     for row, (name, title) in enumerate(zip(universe.names, universe.titles, strict=True)):
@@ -126,7 +128,7 @@ def test_everybody_is_found_by_name_title_and_alias_and_the_relations_are_named(
         assert (entity.label, entity.title, entity.description) == (name, title, items.description("person", row))
         assert set(entity.aliases) == set(items.aliases(row))
         for alias in entity.aliases:
-            assert items.person(row) in [found.id for found in graph.find(alias, 10)]
+            assert items.person(row) in [match.id for match in graph.find(alias, 10)]
     relations = {relation.label: relation for relation in graph.vocabulary()}
     assert (relations["spouse"].id, relations["spouse"].value) == ("P26", "entity")
     assert "wife" in relations["spouse"].aliases
@@ -143,9 +145,9 @@ def observed(world: World, tool: str, **arguments: Any) -> Observation:
     return outcome.observation
 
 
-def test_every_tool_works_on_it(kin: World):
-    universe, told = kin_facts()
-    of_graph = universe.restrict_to_sources(told, GRAPH)
+def test_every_tool_works_on_a_generated_world(kin: World):
+    universe, fact_sources = kin_facts()
+    of_graph = universe.restrict_to_sources(fact_sources, GRAPH)
     row = int(np.flatnonzero((of_graph.job >= 0) & (of_graph.mother >= 0))[0])
     name, title, item = universe.names[row], universe.titles[row], ItemCatalog(universe).person(row)
     assert title in observed(kin, "wikisearch", query=name).text
@@ -158,7 +160,7 @@ def test_every_tool_works_on_it(kin: World):
     assert "https://" in observed(kin, "websearch", query=universe.places.regions[0]).text
 
 
-def test_a_world_of_one_source_has_no_other(tmp_path: Path):
+def test_a_world_with_one_source_has_no_other(tmp_path: Path):
     generate_world(tmp_path, "quiet", GenerationOptions(people=12, seed=1, split="text=100", depth=2, per_template=1))
     quiet = open_world(tmp_path, "quiet")
     assert quiet.web is None
@@ -178,8 +180,8 @@ def test_the_same_options_give_the_same_bytes_with_any_number_of_processes_and_a
     program = """
 import sys
 from pathlib import Path
-from worlds.generator.build import generate_world
-from worlds.universe.options import Options
+from fiction.generator.build import generate_world
+from fiction.universe.options import GenerationOptions
 if __name__ == "__main__":
     print(generate_world(Path(sys.argv[1]), "w", eval(sys.argv[2]), processes=int(sys.argv[3]))["hash"])
 """
@@ -210,7 +212,7 @@ def test_other_options_give_another_hash(tmp_path: Path, made: Path):
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("when", ["begins", "ends"])
-def test_whatever_the_watcher_raises_stops_the_work_and_nothing_stays(tmp_path: Path, stage: str, when: str):
+def test_an_exception_of_the_progress_callback_removes_the_world(tmp_path: Path, stage: str, when: str):
     seen = []
 
     def watch(progress: StageProgress) -> None:
@@ -224,18 +226,18 @@ def test_whatever_the_watcher_raises_stops_the_work_and_nothing_stays(tmp_path: 
     assert left_behind(tmp_path / "worlds") == []
 
 
-def test_progress_tells_every_stage_from_its_beginning_to_its_end(tmp_path: Path):
-    told: list[StageProgress] = []
-    about = generate_world(tmp_path, "w", OPTIONS, progress=told.append)
-    assert list(dict.fromkeys(progress.stage for progress in told)) == list(STAGES)
-    ends = {progress.stage: progress for progress in told if progress.finished}
+def test_progress_reports_every_stage_from_start_to_end(tmp_path: Path):
+    reports: list[StageProgress] = []
+    about = generate_world(tmp_path, "w", OPTIONS, progress=reports.append)
+    assert list(dict.fromkeys(progress.stage for progress in reports)) == list(STAGES)
+    ends = {progress.stage: progress for progress in reports if progress.finished}
     assert ends["people"].done == ends["graph"].done == ends["names"].done == 90
     assert all(ends[stage].done == about[stage] for stage in ("articles", "pages", "questions"))
-    assert all(progress.done <= progress.total for progress in told if progress.total)
+    assert all(progress.done <= progress.total for progress in reports if progress.total)
     assert StageProgress("articles", 50, 200, 2.0).remaining_seconds == 6.0
 
 
-def test_what_cannot_be_made_is_refused_before_anything_is_written(tmp_path: Path):
+def test_invalid_options_are_rejected_before_anything_is_written(tmp_path: Path):
     generate_world(tmp_path, "w", GenerationOptions(people=5, seed=1, depth=2, per_template=1))
     for options, reason in (
         (GenerationOptions(people=0, seed=1), "people must be from 1"),

@@ -1,4 +1,4 @@
-"""Web pages: what is not marked is exactly what the web is told, and what is marked is wrong as the mark says."""
+"""Web pages: unmarked statements are exactly the facts of the web, and marked ones are false as stated."""
 
 import json
 import re
@@ -13,17 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fiction.generator import pages
+from fiction.generator.build import PAGES_FILE, generate_world
 from fiction.generator.items import ItemCatalog
-from fiction.generator.pages import MarkedWebPage, generate_pages
+from fiction.generator.pages import MarkedWebPage, generate_pages, load_marks_by_address
 from fiction.generator.split import assign_sources, parse_split
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
 from tests.examples import examples
-from tests.fiction.generator.reader import WEB, Reading, read
-from tests.fiction.generator.told import SPLITS, Fact, friendships, made, numbers, words
-from tests.fiction.universe.drawn import options
+from tests.fiction.generator.sentence_reader import WEB, Reading, read
+from tests.fiction.generator.split_universes import SPLITS, Fact, friendships, numbers, split_universe, words
+from tests.fiction.universe.random_options import options
 from worlds.embedded.web import EmbeddedWeb, WebWriter
+from worlds.open import open_world
 
 PRONOUN = {"Ms ": "her", "Mr ": "his"}
 WITH_PAGES = [(split, by) for split, by in SPLITS if split == "everywhere" or "web" in split]
@@ -31,18 +34,18 @@ WITH_PAGES = [(split, by) for split, by in SPLITS if split == "everywhere" or "w
 
 @cache
 def written(seed: int, split: str = "everywhere", by: str = "both") -> list[MarkedWebPage]:
-    return list(generate_pages(*made(seed, split, by)))
+    return list(generate_pages(*split_universe(seed, split, by)))
 
 
 @cache
 def crowd() -> tuple[Universe, FactSources, list[MarkedWebPage]]:
-    """A universe large enough for what is rare, all of it on the web."""
-    universe, told, asked = made(4, "web=100", people=1500)
-    return universe, told, list(generate_pages(universe, told, asked))
+    """A universe large enough for rare events, with all facts on the web."""
+    universe, fact_sources, options = split_universe(4, "web=100", people=1500)
+    return universe, fact_sources, list(generate_pages(universe, fact_sources, options))
 
 
 def title(universe: Universe, called: str) -> str:
-    """The title of whom a page calls Ms or Mr, and rightly so."""
+    """Title of a person that a page calls Ms or Mr; asserts the gender."""
     name, _, pronoun = called.partition(" & ")
     row = universe.titles.index(name[3:])
     assert (name[:3], pronoun in ("", PRONOUN[name[:3]])) == ("Ms " if universe.female[row] else "Mr ", True)
@@ -50,7 +53,7 @@ def title(universe: Universe, called: str) -> str:
 
 
 def facts(universe: Universe, reading: Reading) -> Iterator[Fact]:
-    """What a sentence tells; of a couple or of friends it tells both."""
+    """Facts of a sentence; for couples and friends, in both directions."""
     [value] = reading.values
     if reading.kind in ("region", "country", "written"):
         yield reading.who, reading.kind, value
@@ -65,28 +68,28 @@ def facts(universe: Universe, reading: Reading) -> Iterator[Fact]:
 
 @cache
 def sorted_out(seed: int, split: str, by: str) -> tuple[set[Fact], list[tuple[MarkedWebPage, int, Fact]]]:
-    """All that pages tell of people and places where nothing is marked, and what the marked sentences say."""
-    universe, _, _ = made(seed, split, by)
+    """Facts of unmarked sentences, and facts of marked sentences."""
+    universe, _, _ = split_universe(seed, split, by)
     true, wrong = set(), []
     for page in written(seed, split, by):
         marks = {mark.sentence: number for number, mark in enumerate(page.marks)}
         for place, sentence in enumerate(page.page.sentences):
-            found = set(facts(universe, read(sentence, WEB)))
+            stated = set(facts(universe, read(sentence, WEB)))
             if place in marks:
-                wrong.append((page, marks[place], found.pop()))
+                wrong.append((page, marks[place], stated.pop()))
             elif place < len(page.page.sentences) - 1:
-                true |= found
+                true |= stated
     return true, wrong
 
 
 @pytest.mark.parametrize(("split", "by"), WITH_PAGES)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_is_not_marked_is_exactly_what_the_web_is_told(seed: int, split: str, by: str):
-    universe, told, _ = made(seed, split, by)
+def test_unmarked_statements_are_exactly_the_facts_of_the_web(seed: int, split: str, by: str):
+    universe, fact_sources, _ = split_universe(seed, split, by)
     expected: set[Fact] = set()
-    for row, fact, value in numbers(universe, told, "web"):
+    for row, fact, value in numbers(universe, fact_sources, "web"):
         expected.add((universe.titles[row], fact, words(universe, fact, value)))
-    for one, other in friendships(universe, told, "web"):
+    for one, other in friendships(universe, fact_sources, "web"):
         expected |= {(universe.titles[a], "friend", universe.titles[b]) for a, b in ((one, other), (other, one))}
     places = universe.places
     expected |= {(town, "region", places.regions[places.region[n]]) for n, town in enumerate(places.towns)}
@@ -96,92 +99,94 @@ def test_what_is_not_marked_is_exactly_what_the_web_is_told(seed: int, split: st
 
 @settings(max_examples=examples(40))
 @given(options(most=60), st.sampled_from(WITH_PAGES))
-def test_pages_of_any_world_are_read(drawn: GenerationOptions, split: tuple[str, str]):
-    universe = make_universe(drawn)
-    told = assign_sources(universe, parse_split(*split), drawn.seed)
+def test_pages_of_any_world_read_back(options: GenerationOptions, split: tuple[str, str]):
+    universe = make_universe(options)
+    fact_sources = assign_sources(universe, parse_split(*split), options.seed)
     true = 0
-    for page in generate_pages(universe, told, replace(drawn, split=split[0], split_by=split[1])):
-        said = [read(sentence, WEB) for sentence in page.page.sentences]
-        assert len({mark.sentence for mark in page.marks}) == len(page.marks) < len(said)
+    for page in generate_pages(universe, fact_sources, replace(options, split=split[0], split_by=split[1])):
+        stated = [read(sentence, WEB) for sentence in page.page.sentences]
+        assert len({mark.sentence for mark in page.marks}) == len(page.marks) < len(stated)
         if not page.id.startswith(("gazetteer", "fans")):
-            true += sum(1 + (each.kind == "spouse") for each in said[:-1]) - len(page.marks)
-    assert true == len(list(numbers(universe, told, "web"))) + len(list(friendships(universe, told, "web")))
+            true += sum(1 + (reading.kind == "spouse") for reading in stated[:-1]) - len(page.marks)
+    assert true == len(list(numbers(universe, fact_sources, "web"))) + len(
+        list(friendships(universe, fact_sources, "web"))
+    )
 
 
 @pytest.mark.parametrize(("split", "by"), WITH_PAGES)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_mark_says_what_is_wrong_and_what_would_be_right(seed: int, split: str, by: str):
-    universe, _, _ = made(seed, split, by)
+def test_a_mark_has_the_false_and_the_true_value(seed: int, split: str, by: str):
+    universe, _, _ = split_universe(seed, split, by)
     whys = Counter()
     for page, number, (who, fact, value) in sorted_out(seed, split, by)[1]:
-        mark, told = page.marks[number], page.to_row(universe)["marks"][number]
+        mark, row = page.marks[number], page.to_row(universe)["marks"][number]
         true = int(getattr(universe, fact)[mark.person])
         assert (universe.titles[mark.person], mark.fact, words(universe, fact, mark.stated)) == (who, fact, value)
         assert (mark.true, mark.stated != true) == (true, True)
-        assert told["sentence"] == page.page.sentences[mark.sentence]
-        assert (told["person"]["text"], told["stated"]["text"], told["why"]) == (who, value, mark.why)
-        assert told["person"]["entity"] == ItemCatalog(universe).person(mark.person)
-        assert told["stated"]["entity"] == ItemCatalog(universe).value_id(fact, mark.stated)
-        assert told["true"] is None if true < 0 else told["true"]["text"] == words(universe, fact, true)
+        assert row["sentence"] == page.page.sentences[mark.sentence]
+        assert (row["person"]["text"], row["stated"]["text"], row["why"]) == (who, value, mark.why)
+        assert row["person"]["entity"] == ItemCatalog(universe).person(mark.person)
+        assert row["stated"]["entity"] == ItemCatalog(universe).value_id(fact, mark.stated)
+        assert row["true"] is None if true < 0 else row["true"]["text"] == words(universe, fact, true)
         whys[mark.why] += 1
     assert set(whys) == {"out of date", "namesake"}
 
 
-def test_pages_were_written_after_what_they_tell_and_speak_of_the_living_alone_as_living():
-    universe, _, found = crowd()
+def test_pages_are_later_than_their_facts_and_use_the_right_tense():
+    universe, _, pages = crowd()
     rows = {name: row for row, name in enumerate(universe.titles)}
     living = 0
-    for page in found:
-        *said, last = (read(sentence, WEB) for sentence in page.page.sentences)
+    for page in pages:
+        *stated, last = (read(sentence, WEB) for sentence in page.page.sentences)
         assert (last.kind, last.values) == ("written", (date.fromordinal(page.date).isoformat(),))
         assert page.date <= universe.today
         assert page.to_row(universe)["date"] == last.values[0]
-        for each in said:
-            if each.kind in ("birth", "death", "wedding"):
-                assert each.values < last.values
-            if each.kind == "spouse":
-                assert universe.wedding[rows[title(universe, each.who)]] < page.date
-            if each.past is not None:
-                death = int(universe.death[rows[title(universe, each.who)]])
-                assert (each.past, death < 0 or page.date < death) == (False, True)
+        for reading in stated:
+            if reading.kind in ("birth", "death", "wedding"):
+                assert reading.values < last.values
+            if reading.kind == "spouse":
+                assert universe.wedding[rows[title(universe, reading.who)]] < page.date
+            if reading.past is not None:
+                death = int(universe.death[rows[title(universe, reading.who)]])
+                assert (reading.past, death < 0 or page.date < death) == (False, True)
                 living += 1
     assert living
 
 
-def test_who_is_out_of_date_was_grown_up_then_and_alive_and_the_page_older_than_those_of_now():
-    universe, told, asked = made(6, "web=10,text=90", people=20_000)
+def test_outdated_pages_are_old_and_about_living_adults():
+    universe, fact_sources, options = split_universe(6, "web=10,text=90", people=20_000)
     # No page of now is older.
     now = universe.today - 600
-    found = 0
-    for page in generate_pages(universe, told, asked):
+    recent = 0
+    for page in generate_pages(universe, fact_sources, options):
         for mark in page.marks:
             if mark.why == "out of date":
                 death = int(universe.death[mark.person])
                 assert universe.birth[mark.person] + 18 * 365 < page.date < (now if death < 0 else min(death, now))
-                found += page.date > now - 366
-    assert found
+                recent += page.date > now - 366
+    assert recent
 
 
-def test_what_is_out_of_date_is_set_right_on_a_later_page():
-    universe, _, found = crowd()
+def test_an_outdated_statement_is_corrected_on_a_later_page():
+    universe, _, pages = crowd()
     right: dict[Fact, int] = {}
     stale = []
-    for page in found:
+    for page in pages:
         marks = {mark.sentence: mark for mark in page.marks}
         for place, sentence in enumerate(page.page.sentences[:-1]):
-            for told in facts(universe, read(sentence, WEB)):
+            for fact in facts(universe, read(sentence, WEB)):
                 if place not in marks:
-                    right[told] = max(right.get(told, 0), page.date)
+                    right[fact] = max(right.get(fact, 0), page.date)
                 elif marks[place].why == "out of date":
-                    true = words(universe, told[1], marks[place].true)
-                    stale.append((page.date, (*told[:2], true)))
+                    true = words(universe, fact[1], marks[place].true)
+                    stale.append((page.date, (*fact[:2], true)))
     assert stale
     assert all(day < right[true] for day, true in stale)
 
 
-def test_invented_namesakes_lived_before_everybody_and_their_titles_say_so():
+def test_invented_namesakes_lived_earlier_and_their_titles_have_dates():
     universe, _, written_pages = crowd()
-    found = 0
+    count = 0
     for page in written_pages:
         who = {mark.person for mark in page.marks if mark.why == "namesake"}
         if who:
@@ -190,28 +195,28 @@ def test_invented_namesakes_lived_before_everybody_and_their_titles_say_so():
             assert page.page.title == f"{universe.names[row]} ({days['birth'].year}–{days['death'].year})"
             assert days["birth"] < days["death"] < date.fromordinal(int(universe.birth.min()))
             assert universe.names[row] == universe.titles[row]
-            found += 1
-    assert found
+            count += 1
+    assert count
 
 
-def test_addresses_are_addresses_and_no_two_pages_share_one():
-    universe, _, _ = made(1)
+def test_addresses_are_valid_and_unique():
+    universe, _, _ = split_universe(1)
     rows = [json.loads(json.dumps(page.to_row(universe))) for page in written(1)]
-    for each in ("address", "id"):
-        found = [row[each] for row in rows]
-        assert len(set(found)) == len(found)
-        assert each == "id" or all(re.fullmatch(r"https://[a-z]+\.example/[a-z0-9-]+/\d+", one) for one in found)
+    for key in ("address", "id"):
+        values = [row[key] for row in rows]
+        assert len(set(values)) == len(values)
+        assert key == "id" or all(re.fullmatch(r"https://[a-z]+\.example/[a-z0-9-]+/\d+", one) for one in values)
 
 
 def test_every_phrasing_is_used():
-    _, _, found = crowd()
-    said = {(each.kind, each.way) for page in found for each in (read(s, WEB) for s in page.page.sentences)}
-    assert said == {(kind, pattern.pattern) for kind, pattern in WEB}
+    _, _, pages = crowd()
+    stated = {(reading.kind, reading.way) for page in pages for reading in (read(s, WEB) for s in page.page.sentences)}
+    assert stated == {(kind, pattern.pattern) for kind, pattern in WEB}
 
 
-def test_plain_pages_tell_the_same_in_one_way():
-    universe, told, asked = made(1)
-    plain = list(generate_pages(universe, told, replace(asked, plain=True)))
+def test_plain_pages_use_one_phrasing():
+    universe, fact_sources, options = split_universe(1)
+    plain = list(generate_pages(universe, fact_sources, replace(options, plain=True)))
     ways = set()
     for one, other in zip(plain, written(1), strict=True):
         assert (one.id, one.page.title, one.date, one.marks) == (other.id, other.page.title, other.date, other.marks)
@@ -223,27 +228,45 @@ def test_plain_pages_tell_the_same_in_one_way():
 
 
 @pytest.mark.parametrize(("split", "by"), [("text=100", "both"), ("text=50,graph=50", "entity")])
-def test_a_web_that_is_told_nothing_has_no_pages(split: str, by: str):
-    assert list(generate_pages(*made(1, split, by))) == []
+def test_a_web_without_facts_has_no_pages(split: str, by: str):
+    assert list(generate_pages(*split_universe(1, split, by))) == []
 
 
-def test_pages_are_found_by_whom_and_what_they_tell(tmp_path: Path):
-    universe, told, _ = made(1)
+def test_pages_are_found_by_person_and_fact(tmp_path: Path):
+    universe, fact_sources, _ = split_universe(1)
     writer = WebWriter(tmp_path / "web")
     for page in written(1):
         writer.add(page.page)
     writer.close()
     web = EmbeddedWeb(tmp_path / "web")
     assert len(web) == len(written(1))
-    for row, fact, value in numbers(universe, told, "web"):
+    for row, fact, value in numbers(universe, fact_sources, "web"):
         if fact in ("hobby", "residence"):
             sought = f"{universe.titles[row]} {words(universe, fact, value)}"
             snippets = [hit.snippet for hit in web.search(sought, 5)]
             assert any(
-                (title(universe, each.who), each.kind, each.values)
+                (title(universe, reading.who), reading.kind, reading.values)
                 == (universe.titles[row], fact, (words(universe, fact, value),))
-                for each in (read(snippet, WEB) for snippet in snippets)
-                if each.kind == fact
+                for reading in (read(snippet, WEB) for snippet in snippets)
+                if reading.kind == fact
             )
     page = written(1)[-1].page
     assert web.fetch(page.address) == page
+
+
+def test_marks_are_loaded_by_address(tmp_path, monkeypatch):
+    generate_world(
+        tmp_path, "w", GenerationOptions(people=300, seed=2, split="text=40,graph=20,web=40", per_template=0)
+    )
+    file = tmp_path / "w" / PAGES_FILE
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    wrong = {row["address"]: row["marks"] for row in rows if row["marks"]}
+    assert 0 < len(wrong) < len(rows)
+    marks = load_marks_by_address(file)
+    assert marks == wrong
+    web = open_world(tmp_path, "w").web
+    for address, planted in marks.items():
+        sentences = web.fetch(address).sentences
+        assert all(mark["sentence"] in sentences for mark in planted)
+    monkeypatch.setattr(pages, "MAX_FILE_BYTES", 10)
+    assert load_marks_by_address(file) is None

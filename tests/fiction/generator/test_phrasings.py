@@ -1,4 +1,4 @@
-"""The phrasings: whole for every kind and shape, with the article that is spoken."""
+"""Phrasings: complete for every kind and shape, with the right indefinite article."""
 
 import string
 from itertools import product
@@ -17,10 +17,10 @@ from fiction.generator.phrasings import (
 from fiction.generator.prose import SENTENCE_KINDS
 
 ALL = {
-    **{("prose", kind): each for kind, each in load_prose_style(plain=False).phrasings.items()},
-    **{("plain", kind): each for kind, each in load_prose_style(plain=True).phrasings.items()},
-    **{("now", kind): each for kind, each in load_web_phrasings(then=False).items()},
-    **{("then", kind): each for kind, each in load_web_phrasings(then=True).items()},
+    **{("prose", kind): phrasings for kind, phrasings in load_prose_style(plain=False).phrasings.items()},
+    **{("plain", kind): phrasings for kind, phrasings in load_prose_style(plain=True).phrasings.items()},
+    **{("now", kind): phrasings for kind, phrasings in load_web_phrasings(then=False).items()},
+    **{("then", kind): phrasings for kind, phrasings in load_web_phrasings(then=True).items()},
 }
 
 
@@ -36,29 +36,29 @@ ALL = {
         *((word, False) for word in ("unicyclist", "one-man band", "yoga teacher", "utensil maker", "user researcher")),
     ],
 )
-def test_the_article_follows_the_sound(word: str, *, an: bool):
+def test_the_indefinite_article_follows_the_sound(word: str, *, an: bool):
     assert takes_article_an(word) is an
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_phrasing_has_every_shape_and_fills_in_nothing_but_name_and_value(kind: tuple[str, str]):
+def test_phrasings_have_all_shapes_and_only_name_and_value_placeholders(kind: tuple[str, str]):
     phrasings = ALL[kind]
     assert len(phrasings.formats) == (phrasings.single_count + phrasings.several_count) * SHAPE_COUNT
     assert phrasings.single_count > 0
-    for each in phrasings.formats:
-        assert {field for _, field, _, _ in string.Formatter().parse(each)} <= {None, "0", "1"}
-        assert ("{1}" in each) == (kind[1] != "gender")
-        assert each.endswith(".")
+    for text in phrasings.formats:
+        assert {field for _, field, _, _ in string.Formatter().parse(text)} <= {None, "0", "1"}
+        assert ("{1}" in text) == (kind[1] != "gender")
+        assert text.endswith(".")
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_every_kind_is_said_in_one_section(*, plain: bool):
-    said = [kind for _, kinds in load_prose_style(plain=plain).sections for kind in kinds]
-    assert sorted(said) == sorted(SENTENCE_KINDS) == sorted(load_prose_style(plain=plain).phrasings)
+def test_every_kind_of_fact_is_in_one_section(*, plain: bool):
+    stated = [kind for _, kinds in load_prose_style(plain=plain).sections for kind in kinds]
+    assert sorted(stated) == sorted(SENTENCE_KINDS) == sorted(load_prose_style(plain=plain).phrasings)
     assert len(load_prose_style(plain=plain).phrasings["birth"].formats) == (1 if plain else 3) * SHAPE_COUNT
 
 
-def test_gender_life_and_vowel_are_put_in_by_shape():
+def test_shapes_select_gender_tense_and_article():
     job = load_prose_style(plain=False).phrasings["job"].formats
     texts = {
         job[female * FEMALE + gone * DECEASED + vowel * VOWEL + 2 * SHAPE_COUNT]
@@ -71,7 +71,7 @@ def test_gender_life_and_vowel_are_put_in_by_shape():
     assert job[2 * SHAPE_COUNT + FEMALE + VOWEL] == "By occupation, she is an {1}."
 
 
-def test_several_values_are_listed_as_english_or_the_paper_lists_them():
+def test_several_values_are_joined_in_the_style():
     assert [load_prose_style(plain=False).join_values(list(names)) for names in ("A", "AB", "ABC")] == [
         "A",
         "A and B",

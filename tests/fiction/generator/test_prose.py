@@ -1,4 +1,4 @@
-"""Articles: what a reader takes from them is what their source is told, fact for fact."""
+"""Articles: the facts that a parser reads are exactly the facts of the text source."""
 
 import os
 import subprocess
@@ -24,9 +24,9 @@ from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import TEXT, FactSources, Universe
 from tests.examples import examples
-from tests.fiction.generator.reader import PLAIN, PROSE, Reading, read
-from tests.fiction.generator.told import SPLITS, friendships, made, numbers, words
-from tests.fiction.universe.drawn import options
+from tests.fiction.generator.sentence_reader import PLAIN, PROSE, Reading, read
+from tests.fiction.generator.split_universes import SPLITS, friendships, numbers, split_universe, words
+from tests.fiction.universe.random_options import options
 from worlds.source import Article
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,23 +40,23 @@ print(digest(5, "text=34,graph=33,web=33", "both"))
 
 @cache
 def written(seed: int, split: str = "everywhere", by: str = "both", *, plain: bool = False) -> list[Article]:
-    universe, told, asked = made(seed, split, by)
-    text = universe.restrict_to_sources(told, TEXT)
-    return list(generate_articles(text, ItemCatalog(text), replace(asked, plain=plain)))
+    universe, fact_sources, options = split_universe(seed, split, by)
+    text = universe.restrict_to_sources(fact_sources, TEXT)
+    return list(generate_articles(text, ItemCatalog(text), replace(options, plain=plain)))
 
 
 def digest(seed: int, split: str, by: str) -> str:
     return sha256(repr(written(seed, split, by)).encode()).hexdigest()
 
 
-def expected(universe: Universe, told: FactSources) -> list[Counter[tuple[str, str]]]:
-    """What each article tells, as the kinds of its sentences, from the masks alone."""
+def expected(universe: Universe, fact_sources: FactSources) -> list[Counter[tuple[str, str]]]:
+    """Expected facts of each article by kind of sentence, derived from the masks."""
     facts: list[Counter[tuple[str, str]]] = [Counter() for _ in range(len(universe))]
     households: dict[int, set[int]] = {}
     siblings = set()
-    for row, fact, value in numbers(universe, told, "text"):
-        said = ("wife" if universe.female[value] else "husband") if fact == "spouse" else fact
-        facts[row][said, words(universe, fact, value)] += 1
+    for row, fact, value in numbers(universe, fact_sources, "text"):
+        stated_kind = ("wife" if universe.female[value] else "husband") if fact == "spouse" else fact
+        facts[row][stated_kind, words(universe, fact, value)] += 1
         if fact in ("father", "mother"):
             facts[value][KIN["child", bool(universe.female[row])], universe.titles[row]] += 1
             households.setdefault(value, set()).add(row)
@@ -64,7 +64,7 @@ def expected(universe: Universe, told: FactSources) -> list[Counter[tuple[str, s
         siblings.update(permutations(household, 2))
     for one, other in siblings:
         facts[one][KIN["sibling", bool(universe.female[other])], universe.titles[other]] += 1
-    for one, other in friendships(universe, told, "text"):
+    for one, other in friendships(universe, fact_sources, "text"):
         facts[one]["friend", universe.titles[other]] += 1
         facts[other]["friend", universe.titles[one]] += 1
     return facts
@@ -77,44 +77,47 @@ def readings(article: Article, *, plain: bool) -> list[Reading]:
 @pytest.mark.parametrize("plain", [False, True], ids=["prose", "plain"])
 @pytest.mark.parametrize(("split", "by"), SPLITS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_articles_read_back_give_exactly_what_the_text_is_told(seed: int, split: str, by: str, *, plain: bool):
-    universe, told, _ = made(seed, split, by)
-    found = written(seed, split, by, plain=plain)[: len(universe)]
-    for row, (article, facts) in enumerate(zip(found, expected(universe, told), strict=True)):
+def test_articles_state_exactly_the_facts_of_the_text(seed: int, split: str, by: str, *, plain: bool):
+    universe, fact_sources, _ = split_universe(seed, split, by)
+    articles = written(seed, split, by, plain=plain)[: len(universe)]
+    for row, (article, facts) in enumerate(zip(articles, expected(universe, fact_sources), strict=True)):
         female = bool(universe.female[row])
         facts["gender", ("female" if female else "male") if plain else ("woman" if female else "man")] += 1
-        assert Counter((each.kind, value) for each in readings(article, plain=plain) for value in each.values) == facts
+        assert (
+            Counter((reading.kind, value) for reading in readings(article, plain=plain) for value in reading.values)
+            == facts
+        )
         assert article.title == universe.titles[row]
         assert article.entity == f"Q{1_000_000_000 + row}"
 
 
 @settings(max_examples=examples(40))
 @given(options(most=60), st.sampled_from(SPLITS), st.booleans())
-def test_articles_of_any_world_read_back(drawn: GenerationOptions, split: tuple[str, str], plain: bool):  # noqa: FBT001 - drawn
-    universe = make_universe(drawn)
-    told = assign_sources(universe, parse_split(*split), drawn.seed)
-    text = universe.restrict_to_sources(told, TEXT)
-    found = generate_people_articles(text, ItemCatalog(text), replace(drawn, plain=plain), range(len(universe)))
-    for article, facts in zip(found, expected(universe, told), strict=True):
-        said = (each for each in readings(article, plain=plain) if each.kind != "gender")
-        assert Counter((each.kind, value) for each in said for value in each.values) == facts
+def test_articles_of_any_world_read_back(options: GenerationOptions, split: tuple[str, str], plain: bool):  # noqa: FBT001 - drawn
+    universe = make_universe(options)
+    fact_sources = assign_sources(universe, parse_split(*split), options.seed)
+    text = universe.restrict_to_sources(fact_sources, TEXT)
+    articles = generate_people_articles(text, ItemCatalog(text), replace(options, plain=plain), range(len(universe)))
+    for article, facts in zip(articles, expected(universe, fact_sources), strict=True):
+        stated = (reading for reading in readings(article, plain=plain) if reading.kind != "gender")
+        assert Counter((reading.kind, value) for reading in stated for value in reading.values) == facts
 
 
 @pytest.mark.parametrize(("split", "by"), SPLITS)
-def test_articles_say_of_relatives_what_an_evaluation_over_the_text_alone_finds(split: str, by: str):
-    universe, told, _ = made(3, split, by)
-    text = universe.restrict_to_sources(told, TEXT)
+def test_relatives_in_articles_equal_those_evaluated_on_the_text(split: str, by: str):
+    universe, fact_sources, _ = split_universe(3, split, by)
+    text = universe.restrict_to_sources(fact_sources, TEXT)
     for row, article in enumerate(written(3, split, by)[: len(universe)]):
-        said = {(each.kind, value) for each in readings(article, plain=False) for value in each.values}
+        stated = {(reading.kind, value) for reading in readings(article, plain=False) for value in reading.values}
         for name in ("father", "mother", "sister", "brother", "husband", "wife", "daughter", "son", "friend"):
-            found = find_related(text, RELATIONS[name], np.array([row], np.int32))
-            assert {value for kind, value in said if kind == name} == {universe.titles[who] for who in found}
+            related = find_related(text, RELATIONS[name], np.array([row], np.int32))
+            assert {value for kind, value in stated if kind == name} == {universe.titles[who] for who in related}
 
 
 @pytest.mark.parametrize(("split", "by"), SPLITS)
-def test_whom_an_article_is_about_is_named_or_meant_by_the_right_pronoun_and_tense(split: str, by: str):
-    universe, told, _ = made(1, split, by)
-    dead = {row for row, fact, _ in numbers(universe, told, "text") if fact == "death"}
+def test_articles_use_the_right_pronoun_and_tense(split: str, by: str):
+    universe, fact_sources, _ = split_universe(1, split, by)
+    dead = {row for row, fact, _ in numbers(universe, fact_sources, "text") if fact == "death"}
     for row, article in enumerate(written(1, split, by)[: len(universe)]):
         called = {universe.names[row], f"{universe.names[row]}'s", *PRONOUNS[bool(universe.female[row])]}
         for reading in readings(article, plain=False):
@@ -123,12 +126,14 @@ def test_whom_an_article_is_about_is_named_or_meant_by_the_right_pronoun_and_ten
 
 
 def test_every_phrasing_is_used():
-    said = {(each.kind, each.way) for a in written(1)[:150] + written(2)[:150] for each in readings(a, plain=False)}
-    assert said == {(kind, pattern.pattern) for kind, pattern in PROSE}
+    stated = {
+        (reading.kind, reading.way) for a in written(1)[:150] + written(2)[:150] for reading in readings(a, plain=False)
+    }
+    assert stated == {(kind, pattern.pattern) for kind, pattern in PROSE}
 
 
-def test_plain_articles_are_read_by_whoever_reads_the_published_ones():
-    universe, _, _ = made(1)
+def test_plain_articles_have_the_published_format():
+    universe, _, _ = split_universe(1)
     for article in written(1, plain=True)[: len(universe)]:
         stated = []
         for sentence, reading in zip(article.sentences, readings(article, plain=True), strict=True):
@@ -138,17 +143,17 @@ def test_plain_articles_are_read_by_whoever_reads_the_published_ones():
             facts = parse_sentence(article.title, sentence)
             assert [fact.value for fact in facts] == list(reading.values)
             stated += facts
-        kept = [
+        sentences = [
             s
             for s in article.sentences
             if not s.startswith(("The date of death", "The place", "The res", "The date of w"))
         ]
         published, sections = parse_sentences(format_article(article.title, stated))
-        assert (list(published), [name for name, _ in sections]) == (kept, [name for name, _ in article.sections])
+        assert (list(published), [name for name, _ in sections]) == (sentences, [name for name, _ in article.sections])
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["prose", "plain"])
-def test_headings_stand_over_their_sentences(*, plain: bool):
+def test_headings_are_above_their_sentences(*, plain: bool):
     over = {
         "Family": {"father", "mother", "sister", "brother", "husband", "wife", "wedding", "daughter", "son"},
         "Friends": {"friend"},
@@ -166,57 +171,59 @@ def test_headings_stand_over_their_sentences(*, plain: bool):
         assert not plain or [heading for heading, _ in article.sections] == ["Family", "Friends", "Attributes"]
 
 
-def test_places_say_where_they_lie():
-    universe, _, _ = made(1)
+def test_articles_of_places_state_their_location():
+    universe, _, _ = split_universe(1)
     places, items = universe.places, ItemCatalog(universe)
-    found = {article.entity: article for article in generate_place_articles(universe, items)}
+    articles = {article.entity: article for article in generate_place_articles(universe, items)}
     for town, name in enumerate(places.towns):
         region = places.region[town]
-        article = found.pop(items.town(town))
+        article = articles.pop(items.town(town))
         lies = (
             f"{name} is a town in {places.regions[region]}.",
             f"{name} lies in {places.countries[places.country[region]]}.",
         )
         assert (article.title, article.sentences) == (name, lies)
     for region, name in enumerate(places.regions):
-        article = found.pop(items.region(region))
+        article = articles.pop(items.region(region))
         lies = (f"{name} is a region of {places.countries[places.country[region]]}.",)
         assert (article.title, article.sentences) == (name, lies)
-    assert sorted(article.sentences for article in found.values()) == sorted(
+    assert sorted(article.sentences for article in articles.values()) == sorted(
         (f"{c} is a country.",) for c in places.countries
     )
 
 
 @settings(max_examples=examples(25))
 @given(st.lists(st.integers(0, 150), max_size=6), st.booleans())
-def test_where_the_work_is_cut_changes_nothing(cuts: list[int], plain: bool):  # noqa: FBT001 - drawn
-    universe, told, asked = made(2, "text=34,graph=33,web=33")
-    text, asked = universe.restrict_to_sources(told, TEXT), replace(asked, plain=plain)
+def test_blocks_do_not_change_the_articles(cuts: list[int], plain: bool):  # noqa: FBT001 - drawn
+    universe, fact_sources, options = split_universe(2, "text=34,graph=33,web=33")
+    text, options = universe.restrict_to_sources(fact_sources, TEXT), replace(options, plain=plain)
     ends = [0, *sorted(cuts), len(universe)]
     ranges = [range(start, stop) for start, stop in pairwise(ends)]
-    found = [article for rows in ranges for article in generate_people_articles(text, ItemCatalog(text), asked, rows)]
-    assert found == written(2, "text=34,graph=33,web=33", plain=plain)[: len(universe)]
+    articles = [
+        article for rows in ranges for article in generate_people_articles(text, ItemCatalog(text), options, rows)
+    ]
+    assert articles == written(2, "text=34,graph=33,web=33", plain=plain)[: len(universe)]
 
 
-def test_a_fact_is_said_alike_whatever_else_is_told():
-    universe, told, _ = made(1, "text=34,graph=33,web=33")
-    dead = {row for row, fact, _ in numbers(universe, told, "text") if fact == "death"}
+def test_the_phrasing_of_a_fact_does_not_depend_on_other_facts():
+    universe, fact_sources, _ = split_universe(1, "text=34,graph=33,web=33")
+    dead = {row for row, fact, _ in numbers(universe, fact_sources, "text") if fact == "death"}
     alone, whole = written(1, "text=34,graph=33,web=33"), written(1)
     compared = 0
     for row in range(len(universe)):
         if row in dead or universe.death[row] < 0:
-            said = {(each.kind, each.values): each.way for each in readings(whole[row], plain=False)}
-            for each in readings(alone[row], plain=False):
-                if len(each.values) == 1 and (each.kind, each.values) in said:
-                    assert each.way == said[each.kind, each.values]
+            stated = {(reading.kind, reading.values): reading.way for reading in readings(whole[row], plain=False)}
+            for reading in readings(alone[row], plain=False):
+                if len(reading.values) == 1 and (reading.kind, reading.values) in stated:
+                    assert reading.way == stated[reading.kind, reading.values]
                     compared += 1
     assert compared > 100
 
 
-def test_other_seeds_say_it_otherwise():
-    universe, _, asked = made(1)
+def test_other_seeds_give_other_phrasings():
+    universe, _, options = split_universe(1)
     one, other = (
-        list(generate_people_articles(universe, ItemCatalog(universe), replace(asked, seed=seed), range(150)))
+        list(generate_people_articles(universe, ItemCatalog(universe), replace(options, seed=seed), range(150)))
         for seed in (1, 2)
     )
     assert one != other
@@ -224,7 +231,7 @@ def test_other_seeds_say_it_otherwise():
 
 def test_another_process_writes_the_same_articles():
     environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", DIGEST], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == digest(5, "text=34,graph=33,web=33", "both")
+    assert process.stdout.strip() == digest(5, "text=34,graph=33,web=33", "both")

@@ -1,4 +1,4 @@
-"""The triples of a graph against what a second, plain derivation takes from the universe and its masks."""
+"""Triples compared with an independent derivation from the universe and its masks."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -36,23 +36,23 @@ Triple = tuple[str, str, str]
 
 
 def item(kind: int, number: int) -> str:
-    """The id of a thing of that kind: people are the first kind, then towns, regions, countries, jobs, hobbies."""
+    """Id of a thing of this kind; kinds are people, towns, regions, countries, jobs, hobbies."""
     return f"{WD}Q{kind}{number:09d}"
 
 
-def facts(universe: Universe, told: FactSources) -> Iterator[tuple[int, str, int]]:
-    """What the graph is told of each person, one by one."""
+def facts(universe: Universe, fact_sources: FactSources) -> Iterator[tuple[int, str, int]]:
+    """Facts of people that are assigned to the graph."""
     for row in range(len(universe)):
         for fact in DIRECT:
             value = int(getattr(universe, fact)[row])
-            if value >= 0 and int(told.masks[fact][row]) & GRAPH:
+            if value >= 0 and int(fact_sources.masks[fact][row]) & GRAPH:
                 yield row, fact, value
 
 
-def claims(universe: Universe, told: FactSources) -> Iterator[Triple]:
-    """Every triple that leads from a person to an item or a day."""
+def claims(universe: Universe, fact_sources: FactSources) -> Iterator[Triple]:
+    """All triples from people to items and days."""
     parents: dict[int, list[int]] = {row: [] for row in range(len(universe))}
-    for row, fact, value in facts(universe, told):
+    for row, fact, value in facts(universe, fact_sources):
         target = item(KINDS[fact], value) if fact in KINDS else f"{date.fromordinal(value)}T00:00:00Z"
         yield item(1, row), WDT + DIRECT[fact], target
         if fact in ("father", "mother"):
@@ -62,7 +62,7 @@ def claims(universe: Universe, told: FactSources) -> Iterator[Triple]:
         for other, of_other in parents.items():
             if one != other and set(of_one) & set(of_other):
                 yield item(1, one), f"{WDT}P3373", item(1, other)
-    for (one, other), mask in zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True):
+    for (one, other), mask in zip(universe.friends.pairs.tolist(), fact_sources.friends.tolist(), strict=True):
         if mask & GRAPH:
             yield item(1, one), f"{WDT}P3342", item(1, other)
             yield item(1, other), f"{WDT}P3342", item(1, one)
@@ -71,29 +71,34 @@ def claims(universe: Universe, told: FactSources) -> Iterator[Triple]:
         yield item(1, row), f"{WDT}P21", f"{WD}Q6581072" if universe.female[row] else f"{WD}Q6581097"
 
 
-def names(universe: Universe, told: FactSources) -> Iterator[Triple]:
-    """Labels, aliases and descriptions of people, from what the graph is told."""
-    known = {(row, fact): value for row, fact, value in facts(universe, told)}
+def names(universe: Universe, fact_sources: FactSources) -> Iterator[Triple]:
+    """Labels, aliases and descriptions of people, from the facts of the graph."""
+    known_facts = {(row, fact): value for row, fact, value in facts(universe, fact_sources)}
     for row, name in enumerate(universe.names):
         yield item(1, row), LABEL, name
-        job = universe.jobs[known[row, "job"]] if (row, "job") in known else "person"
-        town = f" from {universe.places.towns[known[row, 'birthplace']]}" if (row, "birthplace") in known else ""
+        job = universe.jobs[known_facts[row, "job"]] if (row, "job") in known_facts else "person"
+        town = (
+            f" from {universe.places.towns[known_facts[row, 'birthplace']]}"
+            if (row, "birthplace") in known_facts
+            else ""
+        )
         birth, death = (
-            date.fromordinal(known[row, fact]).year if (row, fact) in known else None for fact in ("birth", "death")
+            date.fromordinal(known_facts[row, fact]).year if (row, fact) in known_facts else None
+            for fact in ("birth", "death")
         )
         life = f" ({birth}–{death})" if birth and death else f" (born {birth})" if birth else ""
         life = life or (f" (died {death})" if death else "")
         yield item(1, row), DESCRIPTION, f"{job}{town}{life}"
         given_name, surname = name.rsplit(" ", 1)
         yield item(1, row), ALIAS, f"{given_name[0]}. {surname}"
-        if universe.female[row] and (row, "spouse") in known:
-            married = universe.names[known[row, "spouse"]].rsplit(" ", 1)[1]
+        if universe.female[row] and (row, "spouse") in known_facts:
+            married = universe.names[known_facts[row, "spouse"]].rsplit(" ", 1)[1]
             if married != surname:
                 yield item(1, row), ALIAS, f"{given_name} {married}"
 
 
 def places(universe: Universe) -> Iterator[Triple]:
-    """What lies in what."""
+    """Triples of places."""
     lies = universe.places
     for town, region in enumerate(lies.region.tolist()):
         yield item(2, town), f"{WDT}P131", item(3, region)
@@ -108,16 +113,16 @@ def places(universe: Universe) -> Iterator[Triple]:
             yield item(kind, number), LABEL, label
 
 
-def written(universe: Universe, told: FactSources) -> list[Triple]:
-    """The triples as a parser of N-Triples reads them, ends as texts."""
-    found = []
+def written(universe: Universe, fact_sources: FactSources) -> list[Triple]:
+    """The generated triples, parsed as N-Triples."""
+    triples = []
     for triple in parse(
-        b"".join(generate_triples(universe.restrict_to_sources(told, GRAPH))), format=RdfFormat.N_TRIPLES
+        b"".join(generate_triples(universe.restrict_to_sources(fact_sources, GRAPH))), format=RdfFormat.N_TRIPLES
     ):
         assert isinstance(triple.subject, NamedNode)
         assert isinstance(triple.object, NamedNode | Literal)
-        found.append((triple.subject.value, triple.predicate.value, triple.object.value))
-    return found
+        triples.append((triple.subject.value, triple.predicate.value, triple.object.value))
+    return triples
 
 
 @cache
@@ -126,33 +131,33 @@ def universe_of(people: int, seed: int, collisions: float = 0.0) -> Universe:
 
 
 @pytest.mark.parametrize(("split", "by"), SPLITS)
-def test_the_graph_tells_exactly_the_facts_of_its_split(split: str, by: str):
+def test_the_graph_has_exactly_the_facts_of_its_split(split: str, by: str):
     universe = universe_of(120, 5, 0.2)
-    told = assign_sources(universe, parse_split(split, by), 5)
-    found = written(universe, told)
-    assert len(found) == len(set(found))
-    derived = [*claims(universe, told), *names(universe, told), *places(universe)]
+    fact_sources = assign_sources(universe, parse_split(split, by), 5)
+    triples = written(universe, fact_sources)
+    assert len(triples) == len(set(triples))
+    derived = [*claims(universe, fact_sources), *names(universe, fact_sources), *places(universe)]
     assert len(derived) == len(set(derived))
-    of_people = {triple for triple in found if triple[0].startswith(f"{WD}Q1000")}
+    of_people = {triple for triple in triples if triple[0].startswith(f"{WD}Q1000")}
     assert of_people == {triple for triple in derived if triple[0].startswith(f"{WD}Q1000")}
-    assert set(derived) <= set(found)
-    extra = {predicate for _, predicate, _ in set(found) - set(derived)}
+    assert set(derived) <= set(triples)
+    extra = {predicate for _, predicate, _ in set(triples) - set(derived)}
     assert extra == {LABEL, ALIAS, DESCRIPTION, ABOUT}
 
 
 @given(people=st.integers(1, 60), seed=st.integers(0, 2**63 - 1), choice=st.sampled_from(SPLITS))
 @settings(max_examples=examples(25))
-def test_the_facts_of_people_are_those_of_the_split_in_any_world(people: int, seed: int, choice: tuple[str, str]):
+def test_the_triples_of_people_follow_the_split_in_any_world(people: int, seed: int, choice: tuple[str, str]):
     universe = universe_of(people, seed)
-    told = assign_sources(universe, parse_split(*choice), seed)
-    direct = [triple for triple in written(universe, told) if triple[1].startswith(WDT)]
-    assert sorted(t for t in direct if t[0].startswith(f"{WD}Q1000")) == sorted(claims(universe, told))
+    fact_sources = assign_sources(universe, parse_split(*choice), seed)
+    direct = [triple for triple in written(universe, fact_sources) if triple[1].startswith(WDT)]
+    assert sorted(t for t in direct if t[0].startswith(f"{WD}Q1000")) == sorted(claims(universe, fact_sources))
 
 
-def test_every_person_and_place_has_a_page_by_its_title():
+def test_every_person_and_place_has_a_sitelink():
     universe = universe_of(120, 5, 0.2)
-    told = assign_sources(universe, parse_split("everywhere"), 5)
-    pages = {page: thing for page, predicate, thing in written(universe, told) if predicate == ABOUT}
+    fact_sources = assign_sources(universe, parse_split("everywhere"), 5)
+    pages = {page: thing for page, predicate, thing in written(universe, fact_sources) if predicate == ABOUT}
     titles = [*universe.titles, *universe.places.towns, *universe.places.regions, *universe.places.countries]
     assert len(pages) == len(titles)
     assert sum("%" in page or "(" in page for page in pages) >= 20
@@ -163,9 +168,9 @@ def test_every_person_and_place_has_a_page_by_its_title():
 
 def test_days_are_typed_and_names_are_english():
     universe = universe_of(30, 1)
-    told = assign_sources(universe, parse_split("everywhere"), 1)
+    fact_sources = assign_sources(universe, parse_split("everywhere"), 1)
     for triple in parse(
-        b"".join(generate_triples(universe.restrict_to_sources(told, GRAPH))), format=RdfFormat.N_TRIPLES
+        b"".join(generate_triples(universe.restrict_to_sources(fact_sources, GRAPH))), format=RdfFormat.N_TRIPLES
     ):
         if isinstance(triple.object, Literal):
             day = triple.predicate.value in (f"{WDT}P569", f"{WDT}P570", f"{WDT}P580")

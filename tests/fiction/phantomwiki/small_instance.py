@@ -1,4 +1,4 @@
-"""An instance of five people, small enough to be known by heart, in any of the layouts."""
+"""A handmade instance of five people, in each of the layouts."""
 
 import gzip
 import json
@@ -79,16 +79,16 @@ _HEADINGS = {
 
 
 def articles() -> list[dict[str, Any]]:
-    """The records of the articles."""
-    return [_article(title, told) for title, told in _TOLD.items()]
+    """Records of the articles."""
+    return [_article(title, facts) for title, facts in _TOLD.items()]
 
 
-def _article(title: str, told: dict[str, list[str]]) -> dict[str, Any]:
+def _article(title: str, relatives: dict[str, list[str]]) -> dict[str, Any]:
     lines, facts = [f"# {title}", ""], []
     for heading, relations in _HEADINGS.items():
         lines.append(f"## {heading}")
         for relation in relations:
-            people = told.get(relation, [])
+            people = relatives.get(relation, [])
             facts += [f'{relation}("{title}", "{person}").' for person in people]
             if people:
                 verb = f"{relation} of {title} is" if len(people) == 1 else f"{relation}s of {title} are"
@@ -103,7 +103,7 @@ def _article(title: str, told: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def questions() -> list[dict[str, Any]]:
-    """The records of a question of each kind, with answers found by hand."""
+    """Records of one question per kind, with handmade answers."""
     who = {
         "question": "Who is the sister of the person whose hobby is rowing?",
         "answer": ["Di Lee"],
@@ -128,12 +128,13 @@ def questions() -> list[dict[str, Any]]:
     }
     records = enumerate((who, what, many))
     return [
-        {**each, "id": f"q{n}", "template": str(each["template"]).split("|"), "difficulty": 2} for n, each in records
+        {**template, "id": f"q{n}", "template": str(template["template"]).split("|"), "difficulty": 2}
+        for n, template in records
     ]
 
 
 def write(folder: Path) -> Path:
-    """The folder as the generator writes it with its options for JSON."""
+    """Write the layout of the published generator with its JSON options."""
     folder.mkdir(parents=True)
     (folder / "facts.pl").write_text(FACTS, encoding="utf-8")
     (folder / "articles.json").write_text(json.dumps(articles(), indent=4), encoding="utf-8")
@@ -142,7 +143,7 @@ def write(folder: Path) -> Path:
 
 
 def write_as_texts(folder: Path) -> Path:
-    """The folder as the generator writes it by default."""
+    """Write the default layout of the published generator."""
     folder.mkdir()
     (folder / "facts.pl").write_text(FACTS, encoding="utf-8")
     for part in ("articles", "questions"):
@@ -158,21 +159,23 @@ def write_as_texts(folder: Path) -> Path:
 
 
 def write_packed(folder: Path) -> Path:
-    """The folder with gzipped files and questions in JSON Lines."""
+    """Write gzipped files with questions in JSON Lines."""
     folder.mkdir()
     (folder / "facts.pl").write_text(FACTS, encoding="utf-8")
-    lines = "".join(json.dumps({**each, "template": " ".join(each["template"])}) + "\n" for each in questions())
+    lines = "".join(
+        json.dumps({**template, "template": " ".join(template["template"])}) + "\n" for template in questions()
+    )
     (folder / "questions.slim.jsonl").write_text(lines, encoding="utf-8")
     (folder / "articles.json.gz").write_bytes(gzip.compress(json.dumps(articles()).encode()))
     return folder
 
 
 def write_for_the_hub(folder: Path, *splits: str) -> Path:
-    """The folder as the published set lies on the hub."""
+    """Write the layout of the published data set on the hub."""
     parts = {
         "database": [{"content": FACTS}],
         "text-corpus": articles(),
-        "question-answer": [{**each, "solution_traces": "[]"} for each in questions()],
+        "question-answer": [{**question, "solution_traces": "[]"} for question in questions()],
     }
     for part, records in parts.items():
         (folder / part).mkdir(parents=True)

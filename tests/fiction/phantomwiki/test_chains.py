@@ -1,4 +1,4 @@
-"""Chains of relations: their queries are read back as the same question, their templates are those of the grammar."""
+"""Chains of relations: queries parse back, and templates are those of the grammar."""
 
 from itertools import product
 
@@ -59,7 +59,7 @@ def chains(draw: st.DrawFn) -> Expression:
 
 
 @given(chains())
-def test_the_query_of_a_chain_is_read_back_as_the_same_question(expression: Expression):
+def test_the_query_of_a_chain_parses_to_the_same_expression(expression: Expression):
     chain = to_chain(expression)
     assert isinstance(chain, RelationChain)
     goals, variable = chain.build_goals(VALUES)
@@ -72,8 +72,8 @@ def test_the_templates_of_a_grammar_are_numbered_without_gaps(depth: int):
     shapes = product(("who", "what", "how many"), range(depth), starts)
     every = [RelationChain(kind, ASKED.get(kind), ("friend",) * length, start) for kind, length, start in shapes]
     queries = [(chain, chain.build_goals(VALUES)) for chain in every]
-    asked = [chain for chain, query in queries if query[0] and to_chain(parse_query(*query, VALUES)) == chain]
-    types = sorted(chain.template_number(depth) for chain in asked if chain.depth <= depth)
+    chains = [chain for chain, query in queries if query[0] and to_chain(parse_query(*query, VALUES)) == chain]
+    types = sorted(chain.template_number(depth) for chain in chains if chain.depth <= depth)
     # As many as the published generator counts: 2, 8, 20, 50 for depths of 4, 6, 10, 20.
     assert types == list(range(3 * depth - 10))
 
@@ -97,7 +97,7 @@ BO, CY = Named(1), Named(2)
         Compare(BO, CY, "birth", first=True),
     ],
 )
-def test_what_the_grammar_cannot_ask_is_no_chain(expression: Expression):
+def test_expressions_outside_the_grammar_are_no_chain(expression: Expression):
     assert to_chain(expression) is None
 
 
@@ -105,7 +105,7 @@ ANN = quote_string(UNIVERSE.titles[0])
 
 
 @pytest.mark.parametrize(
-    ("goals", "answer", "said"),
+    ("goals", "answer", "message"),
     [
         ([], "Y_2", "there is no goal"),
         ([f"friend({ANN}, Y_2)"], "Y_4", f"the goal friend({ANN}, Y_2) does not give the answer Y_4"),
@@ -119,21 +119,28 @@ ANN = quote_string(UNIVERSE.titles[0])
         (['friend("Nobody Atall", Y_2)'], "Y_2", "there is no person 'Nobody Atall'"),
         (['job(Y_2, "no job")'], "Y_2", "there is no job 'no job'"),
         (['dob(Y_2, "today")'], "Y_2", "'today' is no day"),
-        ([f"aggregate_all(count, distinct(job({ANN}, Y_2)), C)"], "C", "the second argument of a relation is no variable"),
+        (
+            [f"aggregate_all(count, distinct(job({ANN}, Y_2)), C)"],
+            "C",
+            "the second argument of a relation is no variable",
+        ),
         ([f"aggregate_all(sum, friend({ANN}, Y_2), C)"], "C", "neither a relation, an attribute nor a count"),
         (["friend("], "Y_2", "the goal friend( cannot be read: a name, string or number is needed"),
     ],
 )
-def test_queries_that_the_grammar_does_not_make_are_named(goals: list[str], answer: str, said: str):
+def test_queries_outside_the_grammar_raise_an_error_with_the_goal(goals: list[str], answer: str, message: str):
     with pytest.raises(UnknownPrologGoal) as refused:
         parse_query(goals, answer, VALUES)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_how_many_is_a_set_of_numbers_one_a_person():
+def test_how_many_is_a_set_with_one_number_per_person():
     people = [row for row in range(len(UNIVERSE)) if len(UNIVERSE.children.get_one(row)) > 1]
     child = quote_string(UNIVERSE.titles[int(UNIVERSE.children.get_one(people[0])[0])])
     goals = ["aggregate_all(count, distinct(friend(Y_3, Y_1)), Count_1)", f"parent({child}, Y_3)"]
-    found = ExpressionEvaluator(UNIVERSE).evaluate(parse_query(goals, "Count_1", VALUES))
-    parents = [int(each[VALUES.parse_value("person", child.strip('"'))]) for each in (UNIVERSE.father, UNIVERSE.mother)]
-    assert list(found.values) == sorted({len(UNIVERSE.friends_of.get_one(parent)) for parent in parents})
+    answer_set = ExpressionEvaluator(UNIVERSE).evaluate(parse_query(goals, "Count_1", VALUES))
+    parents = [
+        int(parent_rows[VALUES.parse_value("person", child.strip('"'))])
+        for parent_rows in (UNIVERSE.father, UNIVERSE.mother)
+    ]
+    assert list(answer_set.values) == sorted({len(UNIVERSE.friends_of.get_one(parent)) for parent in parents})

@@ -1,4 +1,4 @@
-"""Worlds written as the published generator writes them, and read back as instances."""
+"""Export in the published layout, and re-import of the export."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ UNKNOWN: list[Expression] = [
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of worlds with a generated one, whose questions are known here."""
+    """A folder of worlds with a generated one and handmade questions."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     generate_world(worlds, "kin", OPTIONS)
     universe = make_universe(OPTIONS)
@@ -57,24 +57,24 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _row(number: int, expression: Expression, universe: Universe) -> dict[str, Any]:
     answers = format_answers(ExpressionEvaluator(universe).evaluate(expression), universe)
-    told = [{"text": text, "entity": entity} for text, entity in answers]
-    return {"id": f"g{number}", "text": "?", "expression": encode_expression(expression), "answers": told}
+    expected = [{"text": text, "entity": entity} for text, entity in answers]
+    return {"id": f"g{number}", "text": "?", "expression": encode_expression(expression), "answers": expected}
 
 
-def test_an_exported_world_comes_back_with_the_same_people_and_answers(worlds: Path, tmp_path: Path):
-    told = export_instance(worlds, "kin", tmp_path / "folder")
-    assert told == InstanceExport(80, len(KNOWN), len(UNKNOWN), "depth_7_size_80_seed_5")
+def test_an_exported_world_imports_with_the_same_people_and_answers(worlds: Path, tmp_path: Path):
+    export = export_instance(worlds, "kin", tmp_path / "folder")
+    assert export == InstanceExport(80, len(KNOWN), len(UNKNOWN), "depth_7_size_80_seed_5")
     import_instance(worlds, "back", tmp_path / "folder", {}, replace=True)
     assert verify_world(worlds, "back", print).first_differences == []
     by_id = {row["id"]: row for row in read_question_rows(worlds / "kin")}
     for row in read_question_rows(worlds / "back"):
-        known = by_id.pop(row["id"])
-        answers = [sorted(each["text"] for each in found["answers"]) for found in (row, known)]
+        original = by_id.pop(row["id"])
+        answers = [sorted(answer["text"] for answer in record["answers"]) for record in (row, original)]
         assert answers[0] == answers[1]
     assert [int(left[1:]) for left in by_id] == list(range(len(KNOWN), len(KNOWN) + len(UNKNOWN)))
 
 
-def test_the_evaluators_fields_are_all_there(worlds: Path, tmp_path: Path):
+def test_an_export_has_all_fields_of_the_published_evaluator(worlds: Path, tmp_path: Path):
     export_instance(worlds, "kin", tmp_path / "folder")
     questions = json.loads((tmp_path / "folder" / "questions.json").read_text(encoding="utf-8"))
     published = small_instance.questions()[0].keys() | {"solution_traces", "is_aggregation_question"}
@@ -87,7 +87,7 @@ def test_the_evaluators_fields_are_all_there(worlds: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_program_of_facts_is_the_same_universe(seed: int):
+def test_exported_facts_parse_to_the_same_universe(seed: int):
     universe = make_universe(GenerationOptions(people=120, seed=seed, collisions=0.2))
     program = "\n".join([*generate_rules(), *generate_facts(ValueCodec(universe))])
     back = parse_facts(Path("facts.pl"), program).universe
@@ -98,12 +98,12 @@ def test_a_program_of_facts_is_the_same_universe(seed: int):
         assert getattr(back, fact).tolist() == getattr(universe, fact).tolist()
     for fact, texts in (("job", (back.jobs, universe.jobs)), ("hobby", (back.hobbies, universe.hobbies))):
         both = [
-            [names[each] for each in getattr(one, fact)] for one, names in zip((back, universe), texts, strict=True)
+            [names[value] for value in getattr(one, fact)] for one, names in zip((back, universe), texts, strict=True)
         ]
         assert both[0] == both[1]
 
 
-def test_what_is_married_without_children_is_told_by_a_fact():
+def test_couples_without_children_are_exported_as_facts():
     universe = parse_facts(Path("facts.pl"), f'{small_instance.FACTS}\nmarried_("Ed Oak", "Di Lee").').universe
     assert [line for line in generate_facts(ValueCodec(universe)) if line.startswith("married_")] == [
         'married_("Di Lee", "Ed Oak").'
@@ -111,15 +111,15 @@ def test_what_is_married_without_children_is_told_by_a_fact():
 
 
 @pytest.mark.parametrize("name", ["depth_20_size_25_seed_2", "depth_20_size_50_seed_3"])
-def test_a_published_article_is_written_as_it_was_but_for_the_order_of_friends(shared_data: Path, name: str):
+def test_published_articles_are_reproduced_except_for_the_order_of_friends(shared_data: Path, name: str):
     folder = shared_data / "phantomwiki" / name
     values = ValueCodec(parse_facts(folder / "facts.pl", (folder / "facts.pl").read_text(encoding="utf-8")).universe)
     for article in read_articles((folder / "articles.json",)):
-        told = list(derive_facts(values, values.parse_value("person", article.title)))
-        written_anew = format_article(article.title, told)
+        facts = list(derive_facts(values, values.parse_value("person", article.title)))
+        written_anew = format_article(article.title, facts)
         assert _without_friends(written_anew) == _without_friends(article.text)
         sentences, _ = parse_sentences(written_anew)
-        assert [fact for sentence in sentences for fact in parse_sentence(article.title, sentence)] == told
+        assert [fact for sentence in sentences for fact in parse_sentence(article.title, sentence)] == facts
 
 
 def _without_friends(text: str) -> list[str]:
@@ -138,7 +138,7 @@ def test_only_a_new_or_empty_folder_is_written_to_and_a_failure_leaves_nothing(w
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "full"]
 
 
-def test_a_world_without_a_universe_cannot_be_written(worlds: Path, tmp_path: Path):
+def test_a_world_without_a_universe_cannot_be_exported(worlds: Path, tmp_path: Path):
     (worlds / "bare").mkdir()
     (worlds / "bare" / "world.toml").write_text('name = "bare"\n', encoding="utf-8")
     with pytest.raises(WorldError, match="The world bare has no universe"):

@@ -1,4 +1,4 @@
-"""Facts of an instance as a universe, and facts that no universe can hold."""
+"""Facts of an instance as a universe, and inconsistent facts."""
 
 from datetime import date
 from pathlib import Path
@@ -12,7 +12,7 @@ from worlds.importers.files import MalformedFile
 FILE = Path("facts.pl")
 
 
-def test_people_are_numbered_as_they_are_declared_and_everything_is_theirs():
+def test_rows_follow_the_order_of_declaration():
     facts = parse_facts(FILE, FACTS)
     universe = facts.universe
     assert universe.titles == ("Ann Lee", "Bo Lee", "Cy Lee", "Di Lee", "Ed Oak")
@@ -33,7 +33,7 @@ def test_couples_without_children_are_married_by_a_fact_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('type("Bo Lee", person).', 'type("Bo Lee", town).', "facts.pl, line 10: 'Bo Lee' is a town; only people"),
         ('type("Bo Lee", person).', 'type("Ann Lee", person).', "line 10: two people are called 'Ann Lee'"),
@@ -55,11 +55,11 @@ def test_couples_without_children_are_married_by_a_fact_of_their_own():
         ('friend_("Ann Lee", "Ed Oak").', 'married_("Ed Oak", "Ed Oak").', "here everybody has one partner at most"),
     ],
 )
-def test_facts_that_cannot_be_are_named_with_their_line(old: str, new: str, said: str):
+def test_inconsistent_facts_are_reported_with_their_line(old: str, new: str, message: str):
     assert old in FACTS
     with pytest.raises(MalformedFile) as refused:
         parse_facts(FILE, FACTS.replace(old, new))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_rules_alone_are_no_instance():

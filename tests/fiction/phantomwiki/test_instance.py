@@ -1,4 +1,4 @@
-"""Folders of published and made-up instances as worlds, and folders that are none."""
+"""Import of published and handmade instances, and of invalid folders."""
 
 import gzip
 import json
@@ -25,15 +25,15 @@ LAYOUTS: list[Callable[[Path], Path]] = [
 ]
 
 
-def imported(worlds: Path, folder: Path, **told: str) -> dict[str, Any]:
-    return import_instance(worlds, "small", folder, told)
+def imported(worlds: Path, folder: Path, **metadata: str) -> dict[str, Any]:
+    return import_instance(worlds, "small", folder, metadata)
 
 
 @pytest.mark.parametrize("write", LAYOUTS)
-def test_every_layout_is_the_same_world(tmp_path: Path, write: Callable[[Path], Path]):
+def test_every_layout_gives_the_same_world(tmp_path: Path, write: Callable[[Path], Path]):
     about = imported(tmp_path / "worlds", write(tmp_path / "folder"))
     counts = ("kind", "format", "people", "articles", "questions")
-    assert [about[each] for each in counts] == ["imported", "phantomwiki", 5, 5, 3]
+    assert [about[name] for name in counts] == ["imported", "phantomwiki", 5, 5, 3]
     plain = import_instance(tmp_path / "worlds", "plain", small_instance.write(tmp_path / "plain"), {})
     assert about["hash"] == plain["hash"]
     rows = [read_question_rows(tmp_path / "worlds" / name) for name in ("small", "plain")]
@@ -61,7 +61,7 @@ def test_the_world_has_articles_a_graph_and_questions_with_entities(tmp_path: Pa
     assert [answer["entity"] is None for answer in (*what["answers"], *many["answers"])] == [False, False, True, True]
 
 
-def test_of_several_splits_one_is_named(tmp_path: Path):
+def test_one_of_several_splits_must_be_named(tmp_path: Path):
     folder = small_instance.write_for_the_hub(tmp_path / "hub", "size_5", "size_6")
     with pytest.raises(MalformedFile, match="several instances; name one with --where split=NAME: size_5, size_6"):
         imported(tmp_path, folder)
@@ -74,7 +74,7 @@ QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "message"),
     [
         ("questions.json", QUESTION, '"hobby(Y_4, \\"rowin\\")"', "line 2: of the question q0, the goal hobby(Y_4,"),
         ("questions.json", QUESTION, '"hobby(Y_5, \\"rowing\\")"', "no goal after it binds its subject"),
@@ -91,15 +91,20 @@ QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
         ("questions.json", '"prolog"', '"prologue"', "the field 'prolog' is no object with a 'query' and an 'answer'"),
         ("questions.json", "\n]", ",\n3]", "the list holds something else than objects"),
         ("questions.json", "\n]", "\n", "no JSON"),
-        ("articles.json", '"title": "Di Lee"', '"title": "Di Leo"', "the article is about no person of the facts: there is no person"),
+        (
+            "articles.json",
+            '"title": "Di Lee"',
+            '"title": "Di Leo"',
+            "the article is about no person of the facts: there is no person",
+        ),
         ("articles.json", '"title": "Di Lee"', '"title": "Cy Lee"', "there are two articles about 'Cy Lee'"),
         ("articles.json", '"mother(', '"(', "a name, string or number is needed"),
         ("articles.json", '\\"Ann Lee\\").', "3).", "it is no fact of two strings"),
         ("facts.pl", "person", "pet", "facts.pl, line 9: 'Ann Lee' is a pet"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place_and_nothing_stays(
-    tmp_path: Path, file: str, old: str, new: str, said: str
+def test_malformed_files_are_reported_with_their_line_and_nothing_is_imported(
+    tmp_path: Path, file: str, old: str, new: str, message: str
 ):
     path = small_instance.write(tmp_path / "folder") / file
     text = path.read_text(encoding="utf-8")
@@ -108,23 +113,23 @@ def test_what_is_wrong_is_named_with_its_place_and_nothing_stays(
     with pytest.raises(MalformedFile) as refused:
         imported(tmp_path / "worlds", path.parent)
     assert str(refused.value).startswith(str(path))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert list_world_names(tmp_path / "worlds") == []
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("missing", "message"),
     [
         (["facts.pl"], "the folder has no facts.pl, nor has any folder in it"),
         (["articles.json"], "the folder has no articles.json or articles/"),
         (["questions.json"], "the folder has no questions.json or questions/"),
     ],
 )
-def test_a_folder_that_lacks_a_part_is_no_instance(tmp_path: Path, missing: list[str], said: str):
+def test_a_folder_without_a_part_is_no_instance(tmp_path: Path, missing: list[str], message: str):
     folder = small_instance.write(tmp_path / "folder")
     for name in missing:
         (folder / name).unlink()
-    with pytest.raises(MalformedFile, match=said):
+    with pytest.raises(MalformedFile, match=message):
         imported(tmp_path / "worlds", folder)
 
 
@@ -134,7 +139,7 @@ def test_a_file_is_no_folder(tmp_path: Path):
 
 
 @pytest.mark.parametrize("relations", [[], {"sister": []}, {"sister": {"Ann Lee": "Di Lee"}}, {"sister": {"A": [3]}}])
-def test_cells_are_lists_of_people(tmp_path: Path, relations: Any):
+def test_relation_cells_must_be_lists_of_people(tmp_path: Path, relations: Any):
     folder = small_instance.write(tmp_path / "folder")
     (folder / "relations.json.gz").write_bytes(gzip.compress(json.dumps(relations).encode()))
     with pytest.raises(MalformedFile, match="it is no object of relations"):
@@ -146,12 +151,12 @@ PUBLISHED = ("25_seed_1", "50_seed_3", "500_seed_1_easy")
 
 
 @pytest.mark.parametrize("instance", PUBLISHED)
-def test_everything_that_a_published_instance_states_is_derived(tmp_path: Path, shared_data: Path, instance: str):
+def test_published_instances_verify_without_differences(tmp_path: Path, shared_data: Path, instance: str):
     name = f"depth_20_size_{instance}"
     about = import_instance(tmp_path, name, shared_data / "phantomwiki" / name, {})
-    found = verify_world(tmp_path, name, print)
-    assert found.first_differences == []
-    checked = {check.name: check.checked for check in found.checks}
+    report = verify_world(tmp_path, name, print)
+    assert report.first_differences == []
+    checked = {check.name: check.checked for check in report.checks}
     assert (checked["answers"], checked["answers of queries"]) == (500, 500)
     assert checked["relation cells"] == 46 * about["people"]
     assert checked["triples"] == about["triples"]

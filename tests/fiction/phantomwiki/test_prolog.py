@@ -1,4 +1,4 @@
-"""Prolog's terms, read from whatever a file may hold and written so that they come back."""
+"""Prolog terms: parsing, errors, and round trips."""
 
 import pytest
 from hypothesis import given
@@ -19,12 +19,12 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(TEXTS)
-def test_a_quoted_text_comes_back(text: str):
+def test_a_quoted_string_parses_back(text: str):
     assert parse_value(quote_string(text), 0) == (text, len(quote_string(text)))
 
 
 @given(st.from_regex(r"[a-z]\w{0,8}", fullmatch=True), st.lists(TEXTS, min_size=1, max_size=3))
-def test_a_written_fact_comes_back(name: str, values: list[str]):
+def test_a_formatted_fact_parses_back(name: str, values: list[str]):
     assert parse_goal(format_fact(name, *values)) == PrologTerm(name, tuple(values))
 
 
@@ -38,7 +38,7 @@ def test_a_written_fact_comes_back(name: str, values: list[str]):
         (r'a("\x41\\u00e9\U0001F600\n\t\"""")', PrologTerm("a", ('Aé😀\n\t""',))),
     ],
 )
-def test_goals_are_read(text: str, goal: PrologTerm | None):
+def test_goals_are_parsed(text: str, goal: PrologTerm | None):
     if goal is None:
         with pytest.raises(PrologSyntaxError):
             parse_goal(text)
@@ -62,14 +62,14 @@ def test_goals_are_read(text: str, goal: PrologTerm | None):
         ("a(" * 50, "terms are nested more than 20 deep"),
     ],
 )
-def test_what_is_no_goal_is_named(text: str, reason: str):
+def test_malformed_goals_raise_a_clear_error(text: str, reason: str):
     with pytest.raises(PrologSyntaxError) as refused:
         parse_goal(text)
     assert str(refused.value) == reason
 
 
 @given(st.text('abX_"\\(),. \n0'))
-def test_any_text_is_a_goal_or_is_refused(text: str):
+def test_any_text_parses_or_raises_a_syntax_error(text: str):
     try:
         goal = parse_goal(text)
     except PrologSyntaxError:

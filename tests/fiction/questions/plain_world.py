@@ -1,4 +1,4 @@
-"""A universe told once more in dictionaries of names, with the relations found anew: a second route to every answer."""
+"""A universe as plain dictionaries with independent relations: a second way to derive every answer."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
@@ -21,7 +21,7 @@ FACTS = {
 
 
 class PlainWorld:
-    """People by the titles of their articles, each a dictionary of what is true."""
+    """People by title, each a dictionary of facts."""
 
     def __init__(self, universe: Universe) -> None:
         self.today = date.fromordinal(universe.today)
@@ -38,20 +38,20 @@ class PlainWorld:
                 self.people[universe.titles[one]]["friends"].add(universe.titles[other])
 
     def _person(self, universe: Universe, row: int) -> dict[str, Any]:
-        found: dict[str, Any] = {"female": bool(universe.female[row]), "friends": set()}
+        person: dict[str, Any] = {"female": bool(universe.female[row]), "friends": set()}
         for fact in ("father", "mother", "spouse"):
             relative = int(getattr(universe, fact)[row])
-            found[fact] = universe.titles[relative] if relative >= 0 else None
+            person[fact] = universe.titles[relative] if relative >= 0 else None
         for fact in ("birth", "death", "wedding"):
             day = int(getattr(universe, fact)[row])
-            found[fact] = date.fromordinal(day) if day >= 0 else None
-        found["job"], found["hobby"] = universe.jobs[universe.job[row]], universe.hobbies[universe.hobby[row]]
+            person[fact] = date.fromordinal(day) if day >= 0 else None
+        person["job"], person["hobby"] = universe.jobs[universe.job[row]], universe.hobbies[universe.hobby[row]]
         for fact in ("birthplace", "residence"):
-            found[fact] = universe.places.towns[getattr(universe, fact)[row]]
-        return found
+            person[fact] = universe.places.towns[getattr(universe, fact)[row]]
+        return person
 
     def relate(self, thing: Any, relation: str) -> Values:
-        """What one thing leads to by a relation's words; nothing where there is none."""
+        """Values of a thing by the words of a relation; empty if there are none."""
         if relation.endswith(" of"):
             fact = FACTS[relation.removesuffix(" of")]
             return {title for title, person in self.people.items() if person[fact] == thing}
@@ -60,7 +60,7 @@ class PlainWorld:
         if relation in FACTS:
             value = self.people[thing][FACTS[relation]]
             return {value} - {None}
-        return {found for found in self._relatives(thing, relation) if self._fits(found, relation)}
+        return {relative for relative in self._relatives(thing, relation) if self._fits(relative, relation)}
 
     def _fits(self, title: str, relation: str) -> bool:
         female = self.people[title]["female"]
@@ -84,23 +84,23 @@ class PlainWorld:
                 raise KeyError(relation)
 
     def fits(self, title: str, fact: str, test: str, value: str) -> bool:
-        """Whether the person's fact is, or lies before or after, what a sentence says."""
+        """Whether the person's fact is, or lies before or after, the value of a sentence."""
         own = self.people[title][fact]
         if not isinstance(own, date):
             return own is not None and test == "is" and own == value
-        told = spoken(value)
-        return {"is": own == told, "before": own < told, "after": own > told}[test]
+        text = spoken(value)
+        return {"is": own == text, "before": own < text, "after": own > text}[test]
 
     def where(self, people: Iterable[str], fact: str, test: str, value: str) -> Values:
-        """Those of them who fit."""
+        """The people who match."""
         return {title for title in people if self.fits(title, fact, test, value)}
 
 
 def spoken(text: str) -> date:
-    """The day that a sentence names."""
+    """The day of a sentence."""
     return datetime.strptime(text, "%d %B %Y").date()  # noqa: DTZ007 - a day has no time zone
 
 
 def written(values: Iterable[Any]) -> list[str]:
-    """Values as answers write them, sorted."""
+    """Values formatted as answers, sorted."""
     return sorted(value.isoformat() if isinstance(value, date) else str(value) for value in values)

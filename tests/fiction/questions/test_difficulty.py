@@ -14,7 +14,7 @@ COUSINS = ask.Related("female_second_cousin", FRIENDS)
 
 
 @pytest.mark.parametrize("instance", ["depth_20_size_50_seed_1", "depth_20_size_25_seed_2"])
-def test_chains_are_as_hard_as_the_paper_says(shared_data: Path, instance: str) -> None:
+def test_chains_have_the_difficulty_of_the_paper(shared_data: Path, instance: str) -> None:
     folder = shared_data / "phantomwiki" / instance
     values = ValueCodec(parse_facts(folder / "facts.pl", (folder / "facts.pl").read_text(encoding="utf-8")).universe)
     for _, question in read_questions([folder / "questions.json.gz"]):
@@ -41,5 +41,5 @@ def test_chains_are_as_hard_as_the_paper_says(shared_data: Path, instance: str) 
         (ask.Judge("passport", ANN, ANN), 4, 4),
     ],
 )
-def test_other_operations_cost_what_they_look_up(expression: ask.Expression, hard: int, goals: int) -> None:
+def test_other_operations_count_the_facts_they_look_up(expression: ask.Expression, hard: int, goals: int) -> None:
     assert (compute_difficulty(expression), count_hops(expression)) == (hard, goals)

@@ -23,19 +23,19 @@ UNIVERSE = make_universe(OPTIONS)
 
 
 @pytest.fixture(scope="module")
-def found() -> list[GeneratedQuestion]:
+def questions() -> list[GeneratedQuestion]:
     return list(sample_questions(UNIVERSE, assign_sources(UNIVERSE, parse_split(OPTIONS.split), OPTIONS.seed), OPTIONS))
 
 
 @pytest.fixture
-def file(found: list[GeneratedQuestion], tmp_path: Path) -> Path:
-    lines = [json.dumps(one.to_row(), ensure_ascii=False) for one in found]
+def file(questions: list[GeneratedQuestion], tmp_path: Path) -> Path:
+    lines = [json.dumps(one.to_row(), ensure_ascii=False) for one in questions]
     (tmp_path / "questions.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return tmp_path / "questions.jsonl"
 
 
-def test_a_row_holds_all_gold_and_is_json(found: list[GeneratedQuestion]) -> None:
-    for one in found:
+def test_a_row_holds_all_gold_and_is_json(questions: list[GeneratedQuestion]) -> None:
+    for one in questions:
         row = json.loads(json.dumps(one.to_row()))
         assert row == one.to_row()
         assert decode_expression(row["expression"]) == one.expression
@@ -45,33 +45,33 @@ def test_a_row_holds_all_gold_and_is_json(found: list[GeneratedQuestion]) -> Non
         ]
 
 
-def test_every_formalism_ends_with_the_answers(found: list[GeneratedQuestion]) -> None:
-    for one in found:
+def test_every_formalism_ends_with_the_answers(questions: list[GeneratedQuestion]) -> None:
+    for one in questions:
         assert one.tree["question"] == one.text
         assert one.tree["count"] == one.subquestions[-1]["count"] == len(one.answers)
         assert one.tree["answers"] == one.subquestions[-1]["answers"] == one.answers[:20]
 
 
-def test_answers_with_an_item_in_the_graph_have_its_id(found: list[GeneratedQuestion]) -> None:
-    for one in found:
+def test_answers_with_an_item_in_the_graph_have_its_id(questions: list[GeneratedQuestion]) -> None:
+    for one in questions:
         answer = ExpressionEvaluator(UNIVERSE).evaluate(one.expression)
         items = answer.kind in ("person", "job", "hobby", "town", "region", "country")
-        assert all((each["entity"] is not None) == items for each in one.answers)
+        assert all((answer["entity"] is not None) == items for answer in one.answers)
 
 
-def test_needs_are_sets_of_sources_of_which_none_holds_another(found: list[GeneratedQuestion]) -> None:
-    for one in found:
-        sets = [set(each) for each in one.needs]
+def test_needs_are_minimal_sets_of_sources(questions: list[GeneratedQuestion]) -> None:
+    for one in questions:
+        sets = [set(sources) for sources in one.needs]
         assert sets
-        assert all(each and each <= set(SOURCES) for each in sets)
+        assert all(sources and sources <= set(SOURCES) for sources in sets)
         assert not any(less < more for less in sets for more in sets)
     # A split in three leaves some that one source answers and some that need more.
-    assert {len(one.needs[0]) for one in found} >= {1, 2}
+    assert {len(one.needs[0]) for one in questions} >= {1, 2}
 
 
-def test_the_rows_are_read_as_questions(found: list[GeneratedQuestion], file: Path) -> None:
+def test_the_rows_are_read_as_questions(questions: list[GeneratedQuestion], file: Path) -> None:
     records = list(read_questions(file, "jsonl"))
-    for one, record in zip(found, records, strict=True):
+    for one, record in zip(questions, records, strict=True):
         assert (record.text, record.source_id, record.kind) == (one.text, one.id, one.kind)
         assert record.gold_answers == one.answers
         assert record.decomposition == one.triples["completed"]
@@ -79,7 +79,7 @@ def test_the_rows_are_read_as_questions(found: list[GeneratedQuestion], file: Pa
         assert record.details["needs"] == one.needs
 
 
-def test_imported_questions_stand_in_the_queue_with_their_gold(file: Path, tmp_path: Path) -> None:
+def test_imported_questions_are_queued_with_their_gold_answers(file: Path, tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     upgrade(database)
     records = list(read_questions(file, "auto"))
@@ -89,8 +89,8 @@ def test_imported_questions_stand_in_the_queue_with_their_gold(file: Path, tmp_p
         again = projects.add_questions(session, project.id, records)
     assert (added.added, again.existing) == (len(records), len(records))
     with database.read() as session:
-        kept = projects.list_questions(session, project.id, limit=len(records), after=0)
-    assert [one.text for one in kept] == [record.text for record in records]
-    assert [one.gold_answers for one in kept] == [record.gold_answers for record in records]
-    assert [one.details["needs"] for one in kept] == [record.details["needs"] for record in records]
+        stored = projects.list_questions(session, project.id, limit=len(records), after=0)
+    assert [one.text for one in stored] == [record.text for record in records]
+    assert [one.gold_answers for one in stored] == [record.gold_answers for record in records]
+    assert [one.details["needs"] for one in stored] == [record.details["needs"] for record in records]
     database.close()

@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_head_says_what_a_list_shows(file):
+def test_a_summary_has_the_fields_of_a_list(file):
     first, second, third = QuestionFile(file).heads
     assert (first.id, first.kind, first.template, first.answers) == ("a", "who", "t1", 1)
     assert (first.difficulty, first.hops, first.needs) == (3, 1, "graph or text + web")
@@ -29,18 +29,18 @@ def test_a_head_says_what_a_list_shows(file):
     assert (third.id, third.line, third.kind, third.difficulty) == ("4", 4, "", None)
 
 
-def test_the_whole_row_comes_back_from_its_place_in_the_file(file):
-    found = QuestionFile(file)
-    assert [found.load_row(head) for head in found.heads] == ROWS
-    assert found.find("b") is found.heads[1]
-    assert found.find("z") is None
+def test_a_row_is_loaded_from_its_offset(file):
+    question_file = QuestionFile(file)
+    assert [question_file.load_row(head) for head in question_file.heads] == ROWS
+    assert question_file.find("b") is question_file.heads[1]
+    assert question_file.find("z") is None
 
 
-def test_questions_are_found_by_what_they_are_like(file):
-    found = QuestionFile(file)
+def test_questions_are_selected_by_filters(file):
+    question_file = QuestionFile(file)
 
-    def like(**wanted) -> list[str]:
-        return [head.id for head in found.select(QuestionFilter(**wanted))]
+    def like(**conditions) -> list[str]:
+        return [head.id for head in question_file.select(QuestionFilter(**conditions))]
 
     assert like() == ["a", "b", "4"]
     assert like(text=" FATHER of øle") == ["a"]
@@ -55,14 +55,14 @@ def test_questions_are_found_by_what_they_are_like(file):
 
 
 @pytest.mark.parametrize("line", ["[1]", '{"text": 3}', "{", "�"])
-def test_a_line_that_is_no_question_is_told_with_its_place(tmp_path, line):
+def test_a_malformed_line_is_reported_with_its_number(tmp_path, line):
     path = tmp_path / "questions.jsonl"
     path.write_text(json.dumps(ROWS[0]) + "\n" + line + "\n")
     with pytest.raises(MalformedFile, match=r"questions\.jsonl, line 2"):
         QuestionFile(path)
 
 
-def test_needs_are_written_as_people_say_them():
+def test_needs_are_formatted():
     assert format_needs([["graph"], ["text", "web"]]) == "graph or text + web"
     assert format_needs(["graph", "text"]) == "graph or text"
     assert format_needs("either") == "either"

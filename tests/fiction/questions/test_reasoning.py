@@ -1,4 +1,4 @@
-"""The nodes that every formalism is written from."""
+"""Reasoning nodes, from which all formalisms are written."""
 
 from typing import Any
 
@@ -19,22 +19,22 @@ from fiction.questions.reasoning import (
 )
 from fiction.universe.relations import RELATIONS, KinshipRelation, find_related
 from tests.examples import examples
-from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
+from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 
 @pytest.mark.parametrize("relation", RELATIONS.values(), ids=lambda relation: relation.name)
-def test_the_single_steps_of_a_relation_lead_where_it_leads(relation: KinshipRelation) -> None:
+def test_the_steps_of_a_relation_lead_to_the_same_people(relation: KinshipRelation) -> None:
     for row in range(len(UNIVERSE)):
-        found = start = np.array([row], np.int32)
+        people = start = np.array([row], np.int32)
         for step in split_relation(relation):
             assert len(step.steps) == 1
-            found = find_related(UNIVERSE, step, found)
-        assert found.tolist() == find_related(UNIVERSE, relation, start).tolist()
+            people = find_related(UNIVERSE, step, people)
+        assert people.tolist() == find_related(UNIVERSE, relation, start).tolist()
 
 
 @settings(max_examples=examples(150))
 @given(EXPRESSIONS)
-def test_operations_take_only_answers_that_came_before_and_the_last_one_gives_the_questions(expression: Any) -> None:
+def test_operations_use_only_earlier_answers(expression: Any) -> None:
     root = ReasoningBuilder(THINGS).build_tree(expression, "What?")
     done: list[Any] = []
     for leaf in root.leaves():
@@ -48,7 +48,7 @@ def test_operations_take_only_answers_that_came_before_and_the_last_one_gives_th
     assert (root.kind, tuple(root.values.tolist())) == (answer.kind, answer.values)
 
 
-def test_who_is_named_is_no_retrieval_and_everything_that_is_looked_up_is() -> None:
+def test_only_lookups_need_retrieval() -> None:
     leaves = list(ReasoningBuilder(THINGS).build_tree(Related("aunt", Named(0))).leaves())
     assert [leaf.needs_retrieval for leaf in leaves] == [False, True, True]
     assert [leaf.relation for leaf in leaves] == ["", "parent", "sister"]

@@ -1,4 +1,4 @@
-"""Gold queries run on real graphs give what the evaluation finds: a second route that knows nothing of arrays."""
+"""Gold queries on real graphs give the evaluated answers."""
 
 import pyoxigraph as ox
 import pytest
@@ -17,21 +17,21 @@ from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, Universe
 from tests.examples import examples
-from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
+from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 from worlds import terms
 from worlds.embedded.sparql_guard import check_query
 
 
-def graph_of(told: Universe) -> ox.Store:
+def graph_of(universe: Universe) -> ox.Store:
     store = ox.Store()
-    store.bulk_load(generate_thing_triples(told), format=ox.RdfFormat.N_TRIPLES)
-    for block in generate_people_triples(told, range(len(told))):
+    store.bulk_load(generate_thing_triples(universe), format=ox.RdfFormat.N_TRIPLES)
+    for block in generate_people_triples(universe, range(len(universe))):
         store.bulk_load(block, format=ox.RdfFormat.N_TRIPLES)
     return store
 
 
-def found(store: ox.Store, query: str) -> list[str]:
-    """The first column as answers are compared: ids, ISO dates, digits, yes or no."""
+def run_query(store: ox.Store, query: str) -> list[str]:
+    """First column of a result: ids, ISO dates, digits, yes or no."""
     check_query(query)
     results = store.query(query, prefixes=terms.PREFIXES)
     if isinstance(results, ox.QueryBoolean):
@@ -39,12 +39,12 @@ def found(store: ox.Store, query: str) -> list[str]:
     assert isinstance(results, ox.QuerySolutions)
     cells = [solution[0] for solution in results]
     return [
-        terms.shorten_iri(each.value) if isinstance(each, ox.NamedNode) else each.value.split("T")[0] for each in cells
+        terms.shorten_iri(term.value) if isinstance(term, ox.NamedNode) else term.value.split("T")[0] for term in cells
     ]
 
 
-def derived(expression: ask.Expression, told: Universe, things: ThingCatalog) -> list[str]:
-    answer = ExpressionEvaluator(told).evaluate(expression)
+def derived(expression: ask.Expression, universe: Universe, things: ThingCatalog) -> list[str]:
+    answer = ExpressionEvaluator(universe).evaluate(expression)
     return [things.entity_id(answer.kind, value) or things.answer_text(answer.kind, value) for value in answer.values]
 
 
@@ -62,15 +62,15 @@ def grows(expression: ask.Expression) -> bool:
 @given(EXPRESSIONS)
 def test_any_expression_has_the_same_answers_on_the_graph(expression: ask.Expression) -> None:
     gold = derived(expression, UNIVERSE, THINGS)
-    given = found(STORE, build_sparql(expression, UNIVERSE))
+    results = run_query(STORE, build_sparql(expression, UNIVERSE))
     # A truth for want of a person or a day is no answer; a query that only asks whether cannot say so.
-    assert sorted(given) == sorted(gold) or (given == ["no"] and not gold)
+    assert sorted(results) == sorted(gold) or (results == ["no"] and not gold)
 
 
 @settings(max_examples=examples(100))
 @given(EXPRESSIONS.filter(grows))
-def test_a_graph_that_tells_a_part_gives_what_follows_from_that_part(expression: ask.Expression) -> None:
-    assert sorted(found(PARTLY, build_sparql(expression, UNIVERSE))) == sorted(derived(expression, TOLD, THINGS))
+def test_a_partial_graph_gives_the_answers_that_it_implies(expression: ask.Expression) -> None:
+    assert sorted(run_query(PARTLY, build_sparql(expression, UNIVERSE))) == sorted(derived(expression, TOLD, THINGS))
 
 
 @pytest.mark.parametrize(
@@ -88,27 +88,27 @@ def test_a_graph_that_tells_a_part_gives_what_follows_from_that_part(expression:
 )
 def test_every_question_of_a_world_has_its_answers_on_the_graph(options: GenerationOptions) -> None:
     universe = make_universe(options)
-    told = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
+    fact_sources = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
     everything, things = graph_of(universe), ThingCatalog(universe, ItemCatalog(universe), NameFormatter(universe))
-    told_by_graph = universe.restrict_to_sources(told, GRAPH)
+    told_by_graph = universe.restrict_to_sources(fact_sources, GRAPH)
     graph = graph_of(told_by_graph)
     kinds = set()
-    for question in sample_questions(universe, told, options):
+    for question in sample_questions(universe, fact_sources, options):
         kinds.add(question.kind)
         gold = sorted(str(answer["entity"] or answer["text"]) for answer in question.answers)
-        assert sorted(found(everything, question.sparql)) == gold, question.text
+        assert sorted(run_query(everything, question.sparql)) == gold, question.text
         if ["graph"] in question.needs:
-            assert sorted(found(graph, question.sparql)) == gold, question.text
+            assert sorted(run_query(graph, question.sparql)) == gold, question.text
         elif grows(question.expression):
-            partly = sorted(found(graph, question.sparql))
+            partly = sorted(run_query(graph, question.sparql))
             assert partly == sorted(derived(question.expression, told_by_graph, things)), question.text
             assert set(partly) < set(gold) or not gold, question.text
     assert kinds == set(QUESTION_KINDS)
 
 
-def test_a_query_reads_as_people_write_them() -> None:
-    asked = ask.Fact("job", ask.Related("aunt", ask.Named(3)))
-    assert build_sparql(asked, UNIVERSE) == (
+def test_a_query_is_readable() -> None:
+    expression = ask.Fact("job", ask.Related("aunt", ask.Named(3)))
+    assert build_sparql(expression, UNIVERSE) == (
         "SELECT DISTINCT ?job3 WHERE {\n"
         "  wd:Q1000000003 wdt:P22|wdt:P25 ?parent1 .\n"
         "  ?parent1 wdt:P3373 ?sister2 .\n"
@@ -118,7 +118,7 @@ def test_a_query_reads_as_people_write_them() -> None:
     )
 
 
-def test_many_ways_to_the_same_people_do_not_multiply() -> None:
+def test_several_paths_to_the_same_person_do_not_multiply_rows() -> None:
     options = GenerationOptions(people=200, seed=9, friends=12)
     universe = make_universe(options)
     chain: ask.People = ask.Named(0)
@@ -126,5 +126,5 @@ def test_many_ways_to_the_same_people_do_not_multiply() -> None:
         chain = ask.Related("friend", chain)
     assert len(ExpressionEvaluator(universe).evaluate(chain).values) < MAX_SET_SIZE
     # There are some thousand million ways of nine friends; a query that walked each would not come back.
-    everybody = found(graph_of(universe), build_sparql(chain, universe))
+    everybody = run_query(graph_of(universe), build_sparql(chain, universe))
     assert len(everybody) == len(set(everybody)) == len(ExpressionEvaluator(universe).evaluate(chain).values)

@@ -6,7 +6,7 @@ from fiction.questions import expressions as ask
 from fiction.questions.names import NameFormatter
 from fiction.questions.wording import word_question
 from fiction.universe.universe import Universe
-from tests.fiction.questions.asked import UNIVERSE
+from tests.fiction.questions.sample_expressions import UNIVERSE
 
 NAMES = NameFormatter(UNIVERSE)
 ANN, BEN = UNIVERSE.titles[3], UNIVERSE.titles[4]
@@ -68,11 +68,11 @@ SYLVESTER = NEW_YEAR - 1
         (ask.Judge("passport", ann, ben), f"Would {ANN} have needed a passport to visit {BEN}?"),
     ],
 )
-def test_each_operation_has_its_english(expression: ask.Expression, text: str) -> None:
+def test_each_operation_has_an_english_text(expression: ask.Expression, text: str) -> None:
     assert word_question(expression, NAMES) == text
 
 
-def test_days_are_written_as_english_or_as_the_paper_has_them() -> None:
+def test_days_are_formatted_in_the_style() -> None:
     born = ask.Fact("job", ask.Having("birth", date(1929, 4, 1).toordinal()))
     text = "What is the occupation of the person whose date of birth is {}?"
     assert word_question(born, NAMES) == text.format("1 April 1929")
@@ -86,6 +86,6 @@ def test_namesakes_are_named_with_their_job() -> None:
     assert word_question(ask.Related("aunt", ask.Named(row)), NAMES) == f"Who is the aunt of {titles[0]}?"
 
 
-def test_nobody_asks_for_what_is_no_expression() -> None:
+def test_wording_rejects_other_types() -> None:
     with pytest.raises(TypeError):
         word_question(Universe, NAMES)  # type: ignore[arg-type]

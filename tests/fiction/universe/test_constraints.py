@@ -11,7 +11,7 @@ from fiction.universe.constraints import find_violations
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FACTS, NONE, WITHHELD, Friendships, Places, Universe
 from tests.examples import examples
-from tests.fiction.universe.recheck import broken, kinds
+from tests.fiction.universe.plain_constraints import broken, kinds
 
 MADE = make_universe(GenerationOptions(people=40, seed=2, family_size=20))
 PA, MA, ANN, BEN, ZOE = range(5)
@@ -60,12 +60,12 @@ def planted(*changes: tuple[str, int, int]) -> list[str]:
     return list(find_violations(universe))
 
 
-def test_nothing_is_said_of_a_sound_family():
+def test_a_consistent_family_has_no_violations():
     assert planted() == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ([("father", ANN, NONE)], "Ann has one parent, which must be both or none."),
         ([("female", PA, True)], "Pa, the father of Ann, is a woman."),
@@ -104,8 +104,8 @@ def test_nothing_is_said_of_a_sound_family():
         ([("job", ZOE, 1)], "The job of Zoe is number 1, and there is none."),
     ],
 )
-def test_what_is_planted_is_said(changes, said):
-    assert said in planted(*changes)
+def test_each_planted_violation_is_reported(changes, message):
+    assert message in planted(*changes)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_what_is_planted_is_said(changes, said):
         [("birthplace", ZOE, NONE), ("hobby", ZOE, NONE), ("residence", ZOE, WITHHELD)],
     ],
 )
-def test_the_last_that_is_allowed_is_allowed(changes):
+def test_values_at_the_limits_are_allowed(changes):
     assert planted(*changes) == []
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "message"),
     [
         ([(1, 0)], "The friendship of Ma and Pa does not have the lower row first."),
         ([(2, 2)], "The friendship of Ann and Ann does not have the lower row first."),
@@ -137,12 +137,12 @@ def test_the_last_that_is_allowed_is_allowed(changes):
         ([(0, 5)], "There is a friendship of the rows 0 and 5, and there are 5 people."),
     ],
 )
-def test_a_planted_friendship_is_said(pairs, said):
+def test_an_invalid_friendship_is_reported(pairs, message):
     universe = replace(FAMILY, friends=Friendships(np.array(pairs, np.int32)))
-    assert list(find_violations(universe)) == [said]
+    assert list(find_violations(universe)) == [message]
 
 
-def test_places_that_lie_nowhere_and_titles_that_are_not_unique_are_said():
+def test_invalid_places_and_duplicate_titles_are_reported():
     nowhere = replace(FAMILY.places, region=numbers(1), country=numbers(NONE))
     assert list(find_violations(replace(FAMILY, places=nowhere))) == [
         "Town lies in number 1, and there is none.",
@@ -155,7 +155,7 @@ def test_places_that_lie_nowhere_and_titles_that_are_not_unique_are_said():
 
 
 @pytest.mark.parametrize("today", [0, NONE, 10**8])
-def test_a_day_that_is_none_is_said(today):
+def test_an_invalid_current_day_is_reported(today):
     assert list(find_violations(replace(FAMILY, today=today))) == [
         f"The day of this world is number {today}, and there is none."
     ]
@@ -175,7 +175,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, len(MADE) - 1), st.integers(0, len(MAD
 
 @settings(max_examples=examples(200))
 @given(CHANGES, st.none() | PAIRS, st.integers(0, len(MADE) - 1))
-def test_exactly_what_a_plain_recheck_finds_is_said(changes, pairs, namesake):
+def test_violations_equal_those_of_an_independent_check(changes, pairs, namesake):
     universe = MADE
     for fact, row, other, days in changes:
         if fact in ("father", "mother", "spouse"):
@@ -187,5 +187,5 @@ def test_exactly_what_a_plain_recheck_finds_is_said(changes, pairs, namesake):
     if pairs is not None:
         universe = replace(universe, friends=Friendships(np.array(pairs, np.int32)))
     universe = replace(universe, titles=[*MADE.titles[:-1], MADE.titles[namesake]])
-    said = [sentence for sentence in find_violations(universe) if sentence != "The friendships are not sorted."]
-    assert sorted(kinds(said).items()) == sorted(broken(universe).items())
+    sentences = [sentence for sentence in find_violations(universe) if sentence != "The friendships are not sorted."]
+    assert sorted(kinds(sentences).items()) == sorted(broken(universe).items())

@@ -20,7 +20,7 @@ from worlds.folder import WorldError
 
 OPTIONS = GenerationOptions(people=2_000, seed=1)
 PINNED = "7da7cc2692cc08d0206dd47df0016c51364b63d5096ad79cea0c91c32eb73e79"
-"""Of the names of Faker 40.54.0: with others every seed gives another world."""
+"""Hash of the names of Faker 40.54.0; other names give other worlds."""
 
 
 def grown(options: GenerationOptions) -> FamilyTrees:
@@ -31,51 +31,51 @@ def alone(people: FamilyTrees) -> Namesakes:
     return draw_namesakes(people, 0, create_generator(0, RandomStream.NAMESAKES))
 
 
-def test_there_are_enough_names_and_they_are_those_of_the_pinned_library():
-    found = load_name_pools()
-    assert (len(found.women), len(found.men), len(found.surnames)) == (5502, 5255, 11429)
-    assert (len(found.women) + len(found.men)) * len(found.surnames) > 15_000_000
-    assert sha256("\n".join((*found.women, "", *found.men, "", *found.surnames)).encode()).hexdigest() == PINNED
+def test_name_pools_are_those_of_the_pinned_faker_version():
+    pools = load_name_pools()
+    assert (len(pools.women), len(pools.men), len(pools.surnames)) == (5502, 5255, 11429)
+    assert (len(pools.women) + len(pools.men)) * len(pools.surnames) > 15_000_000
+    assert sha256("\n".join((*pools.women, "", *pools.men, "", *pools.surnames)).encode()).hexdigest() == PINNED
 
 
-def test_no_given_name_tells_nothing_of_the_gender():
-    found = load_name_pools()
-    assert not set(found.women) & set(found.men)
-    for pool in (found.women, found.men, found.surnames):
+def test_given_names_of_women_and_men_are_disjoint():
+    pools = load_name_pools()
+    assert not set(pools.women) & set(pools.men)
+    for pool in (pools.women, pools.men, pools.surnames):
         assert list(pool) == sorted(set(pool))
         assert all(name.isascii() and name.isalpha() and name.istitle() for name in pool)
 
 
-def test_names_fit_gender_and_family():
-    people, found = grown(OPTIONS), make_universe(OPTIONS).names
-    for row, name in enumerate(found):
-        given, surname = name.split(" ")
-        assert given in (load_name_pools().women if people.female[row] else load_name_pools().men)
+def test_names_match_gender_and_family():
+    people, names = grown(OPTIONS), make_universe(OPTIONS).names
+    for row, name in enumerate(names):
+        given_name, surname = name.split(" ")
+        assert given_name in (load_name_pools().women if people.female[row] else load_name_pools().men)
         if people.father[row] >= 0:
-            assert surname == found[people.father[row]].split(" ")[1]
+            assert surname == names[people.father[row]].split(" ")[1]
 
 
-def test_a_small_pool_is_used_up_to_its_last_name_before_it_is_refused():
+def test_every_given_name_is_used_before_the_pool_is_exhausted():
     small = NamePools(("Ada", "Bea", "Cleo", "Dora"), ("Abel", "Bram", "Carl", "Dirk", "Emil", "Finn"), ("Oak",))
     rows = np.full(10, -1, np.int32)
     people = FamilyTrees(10, np.arange(10) < 4, rows, rows, rows, rows, rows)
     line = np.zeros(10, np.int32)
-    found = draw_full_names(people, Namesakes(line, rows), 3, small)
-    assert sorted(found) == sorted(f"{given} Oak" for given in (*small.women, *small.men))
+    names = draw_full_names(people, Namesakes(line, rows), 3, small)
+    assert sorted(names) == sorted(f"{given_name} Oak" for given_name in (*small.women, *small.men))
     with pytest.raises(WorldError, match="More people share a surname than there are given names"):
         draw_full_names(people, Namesakes(line, rows), 3, NamePools(small.women[:3], small.men, small.surnames))
 
 
-def test_surnames_and_given_names_are_drawn_widely():
-    found = make_universe(GenerationOptions(people=50_000, seed=2)).names
-    given, surnames = (Counter(name.split(" ")[part] for name in found) for part in (0, 1))
-    assert len(set(found)) == 50_000
-    assert max(given.values()) < 30
+def test_surnames_and_given_names_are_spread_evenly():
+    names = make_universe(GenerationOptions(people=50_000, seed=2)).names
+    given_name, surnames = (Counter(name.split(" ")[part] for name in names) for part in (0, 1))
+    assert len(set(names)) == 50_000
+    assert max(given_name.values()) < 30
     assert max(surnames.values()) < 100
-    assert len(given) > 0.95 * (len(load_name_pools().women) + len(load_name_pools().men))
+    assert len(given_name) > 0.95 * (len(load_name_pools().women) + len(load_name_pools().men))
 
 
-def test_a_line_goes_back_to_the_first_known_father():
+def test_a_paternal_line_ends_at_the_first_known_father():
     people = grown(OPTIONS)
     for row, first in enumerate(find_paternal_lines(people).tolist()):
         back = row
@@ -84,30 +84,30 @@ def test_a_line_goes_back_to_the_first_known_father():
         assert first == back
 
 
-def test_nobody_has_a_namesake_unless_asked_for():
+def test_without_collisions_there_are_no_namesakes():
     assert np.all(alone(grown(OPTIONS)).first == -1)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.02, 0.1, 0.29, 0.5])
 @pytest.mark.parametrize("size", [5, 25, 100])
-def test_namesakes_are_exactly_as_many_and_of_two_families(share, size):
+def test_namesakes_have_the_requested_number_and_differ_in_family(share, size):
     people = grown(GenerationOptions(people=1_000, seed=5, family_size=size))
-    found = draw_namesakes(people, share, create_generator(5, RandomStream.NAMESAKES))
-    second = np.flatnonzero(found.first >= 0)
-    first = found.first[second]
+    namesakes = draw_namesakes(people, share, create_generator(5, RandomStream.NAMESAKES))
+    second = np.flatnonzero(namesakes.first >= 0)
+    first = namesakes.first[second]
     assert len(second) == round(share * 1_000) // 2
     assert len({*first.tolist(), *second.tolist()}) == 2 * len(second)
     assert np.all(people.tree_numbers[first] != people.tree_numbers[second])
     assert np.array_equal(people.female[first], people.female[second])
-    assert np.array_equal(found.line[first], found.line[second])
+    assert np.array_equal(namesakes.line[first], namesakes.line[second])
     before = find_paternal_lines(people)
-    for line in np.unique(found.line):
+    for line in np.unique(namesakes.line):
         # At most two lines are now one, and each of them is of a family of its own.
-        of = found.line == line
+        of = namesakes.line == line
         assert len(set(before[of].tolist())) == len(set(people.tree_numbers[of].tolist())) <= 2
 
 
-def test_too_many_namesakes_are_refused_with_the_number_there_can_be():
+def test_too_many_namesakes_raise_an_error_with_the_maximum():
     with pytest.raises(WorldError, match="Only 0 of these 25 people can share a name"):
         make_universe(GenerationOptions(people=25, seed=1, collisions=0.5))
 

@@ -6,7 +6,7 @@ from worlds.folder import WorldError
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"people": 0}, "people must be from 1 to 5,000,000, not 0."),
         ({"seed": -1}, f"seed must be from 0 to {2**63 - 1:,}, not -1."),
@@ -19,14 +19,14 @@ from worlds.folder import WorldError
         ({"per_template": -1}, "per_template must be from 0 to 100,000, not -1."),
     ],
 )
-def test_what_cannot_be_made_is_refused_in_one_sentence(changes, said):
-    asked = GenerationOptions(**{"people": 10, "seed": 1, **changes})
+def test_invalid_options_raise_a_clear_error(changes, message):
+    options = GenerationOptions(**{"people": 10, "seed": 1, **changes})
     with pytest.raises(WorldError) as refused:
-        make_universe(asked)
-    assert str(refused.value) == said
+        make_universe(options)
+    assert str(refused.value) == message
 
 
-def test_the_usual_options_are_those_of_the_paper():
+def test_default_options_are_those_of_the_paper():
     usual = GenerationOptions(people=10, seed=1)
     usual.check()
     assert (usual.family_size, usual.generations, usual.branching, usual.friends) == (25, 5, 5, 3.0)

@@ -1,4 +1,4 @@
-"""The relations against definitions from person to person, written down from what the words mean."""
+"""Relations compared with person-by-person definitions."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def child(row: int) -> set[int]:
 
 
 def sibling(row: int) -> set[int]:
-    return {other for known in parent(row) for other in CHILDREN[known]} - {row}
+    return {other for parent_row in parent(row) for other in CHILDREN[parent_row]} - {row}
 
 
 def partner(row: int) -> set[int]:
@@ -35,12 +35,12 @@ def partner(row: int) -> set[int]:
 
 
 def of(*steps: Step) -> Step:
-    """`of(a, b)` of somebody is everybody who is an `a` of a `b`."""
+    """`of(a, b)` gives all people who are an `a` of a `b` of the person."""
 
     def found(row: int) -> set[int]:
         people = {row}
         for step in reversed(steps):
-            people = {other for each in people for other in step(each)}
+            people = {other for person in people for other in step(person)}
         return people
 
     return found
@@ -92,26 +92,26 @@ MEANT = PLAIN | {
 }
 
 
-def test_the_45_relations_are_those_that_have_a_meaning_here():
+def test_the_45_relations_of_the_paper_are_defined():
     assert set(RELATIONS) == set(MEANT)
     assert len(RELATIONS) == 45
     assert len(BASIC_RELATIONS) == 12
 
 
 @pytest.mark.parametrize("name", sorted(MEANT))
-def test_a_relation_leads_to_whom_its_word_means(name):
-    found = {
+def test_a_relation_leads_to_the_people_that_its_name_means(name):
+    related = {
         row: set(find_related(MADE, get_relation(name), np.array([row], np.int32)).tolist()) for row in range(len(MADE))
     }
-    assert found == {row: MEANT[name](row) for row in range(len(MADE))}
-    assert any(found.values())
+    assert related == {row: MEANT[name](row) for row in range(len(MADE))}
+    assert any(related.values())
 
 
 @pytest.mark.parametrize("name", sorted(MEANT))
-def test_of_many_people_it_leads_to_those_of_each(name):
+def test_the_relatives_of_several_people_are_the_union(name):
     for people in (np.arange(0, 300, 7, dtype=np.int32), np.zeros(0, np.int32)):
-        found = find_related(MADE, get_relation(name), people).tolist()
-        assert found == sorted({other for row in people.tolist() for other in MEANT[name](row)})
+        related = find_related(MADE, get_relation(name), people).tolist()
+        assert related == sorted({other for row in people.tolist() for other in MEANT[name](row)})
 
 
 def test_a_partner_is_either_wife_or_husband():
@@ -136,5 +136,5 @@ def test_distinct_values_are_ascending():
         ("male_first_cousin_once_removed", "male first cousin once removed", "male first cousins once removed"),
     ],
 )
-def test_relations_are_worded_for_one_and_for_several(name, words, many):
+def test_relations_have_singular_and_plural_nouns(name, words, many):
     assert (get_relation(name).singular, get_relation(name).plural) == (words, many)

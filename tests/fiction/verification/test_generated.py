@@ -1,4 +1,4 @@
-"""Whatever is planted in a generated world is noticed by the check that it is for."""
+"""Verification of generated worlds: each check reports the errors planted for it."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ from fiction.verification.generated import (
     read_options,
 )
 from fiction.verification.verify import verify_world
-from tests.fiction.verification.planted import change_article, change_graph, change_rows, titles
+from tests.fiction.verification.alterations import change_article, change_graph, change_rows, titles
 from worlds.embedded.web import EmbeddedWeb, WebWriter
 from worlds.folder import WEB_FOLDER, WorldError
 from worlds.open import read_world_metadata
@@ -39,7 +39,7 @@ OPTIONS = GenerationOptions(people=90, seed=3, collisions=0.1, split="text=50,gr
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of worlds with a world in which every source tells a share."""
+    """A folder of worlds with one whose facts are split over all sources."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     generate_world(worlds, "kin", OPTIONS)
     return worlds
@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kin(made: Path, tmp_path: Path) -> Path:
-    """The folder of a copy of that world, to be changed."""
+    """The folder of a copy of the world, to be altered."""
     return Path(shutil.copytree(made, tmp_path / "worlds")) / "kin"
 
 
@@ -60,27 +60,27 @@ def first(check: VerificationCheck) -> str:
 
 
 @pytest.mark.parametrize("split", ["everywhere", "graph=100", "text=60,graph=40"])
-def test_a_generated_world_is_what_its_universe_says(tmp_path: Path, split: str):
+def test_a_generated_world_verifies_without_differences(tmp_path: Path, split: str):
     options = replace(OPTIONS, people=60, split=split, split_by="entity", plain=True, each=True)
     about = generate_world(tmp_path, "kin", options)
     assert read_options(about) == options
     completed: list[VerificationCheck] = []
-    found = verify_world(tmp_path, "kin", completed.append)
-    assert found.first_differences == []
-    checked = {check.name: check.checked for check in found.checks}
+    report = verify_world(tmp_path, "kin", completed.append)
+    assert report.first_differences == []
+    checked = {check.name: check.checked for check in report.checks}
     assert (checked["answers"], checked["people"]) == (about["questions"], 60)
     assert checked["triples"] == about["triples"]
     assert (checked["answers of queries"] == about["questions"]) == (split != "text=60,graph=40")
-    assert len(found.checks) == 8
-    assert completed == list(found.checks)
+    assert len(report.checks) == 8
+    assert completed == list(report.checks)
 
 
-def test_a_world_of_shares_is_what_its_universe_says(made: Path):
+def test_a_split_world_verifies_without_differences(made: Path):
     assert verify_world(made, "kin", print).different == 0
 
 
 def of(kind: str, change: Callable[[dict[str, Any]], object]) -> Callable[[list[dict[str, Any]]], None]:
-    """The change of the first question of that kind."""
+    """A change applied to the first question of this kind."""
 
     def changed(rows: list[dict[str, Any]]) -> None:
         change(next(row for row in rows if row["kind"] == kind))
@@ -105,7 +105,7 @@ WRONG = {"text": "Nobody Atall", "entity": "Q1000099999"}
         of("count", lambda row: row.pop("expression")),
     ],
 )
-def test_a_wrong_answer_is_noticed(kin: Path, change: Callable[[list[dict[str, Any]]], None]):
+def test_a_wrong_answer_is_reported(kin: Path, change: Callable[[list[dict[str, Any]]], None]):
     change_rows(kin / QUESTIONS_FILE, change)
     check = check_answers(read_question_rows(kin), Universe.load(kin / UNIVERSE_FILE))
     assert check.different == 1
@@ -127,14 +127,14 @@ def test_a_wrong_answer_is_noticed(kin: Path, change: Callable[[list[dict[str, A
         ("superlative", "template", "Who is the oldest?"),
     ],
 )
-def test_wrong_gold_is_noticed(kin: Path, kind: str, name: str, value: Any):
+def test_wrong_gold_parts_are_reported(kin: Path, kind: str, name: str, value: Any):
     change_rows(kin / QUESTIONS_FILE, of(kind, lambda row: row.update({name: value})))
-    universe, told = facts(kin)
-    check = check_gold(read_question_rows(kin), universe, told, OPTIONS)
+    universe, fact_sources = facts(kin)
+    check = check_gold(read_question_rows(kin), universe, fact_sources, OPTIONS)
     assert (check.different, first(check).split(" of ")[0]) == (1, name)
 
 
-def test_a_query_that_gives_something_else_is_noticed(kin: Path):
+def test_a_query_with_other_results_is_reported(kin: Path):
     def change(rows: list[dict[str, Any]]) -> None:
         graph = [row for row in rows if row["answers"]]
         for row in graph[:5]:
@@ -146,13 +146,13 @@ def test_a_query_that_gives_something_else_is_noticed(kin: Path):
         graph[4]["answers"] = [WRONG]
 
     change_rows(kin / QUESTIONS_FILE, change)
-    universe, told = facts(kin)
-    check = check_queries(kin, read_question_rows(kin), universe.restrict_to_sources(told, GRAPH))
+    universe, fact_sources = facts(kin)
+    check = check_queries(kin, read_question_rows(kin), universe.restrict_to_sources(fact_sources, GRAPH))
     assert (check.different, check.undecided) == (5, 0)
 
 
-def test_a_changed_article_is_noticed(kin: Path):
-    universe, told = facts(kin)
+def test_a_changed_article_is_reported(kin: Path):
+    universe, fact_sources = facts(kin)
     title = universe.titles[3]
     changes: list[tuple[Callable[[Article], Article | None], str]] = [
         (
@@ -166,26 +166,26 @@ def test_a_changed_article_is_noticed(kin: Path):
     ]
     whole = titles(kin)
     assert title in whole
-    for change, said in changes:
+    for change, message in changes:
         shutil.rmtree(kin / "kept", ignore_errors=True)
         shutil.copytree(kin / "text", kin / "kept")
         change_article(kin, title, change)
-        check = check_articles(kin, universe, told, OPTIONS)
+        check = check_articles(kin, universe, fact_sources, OPTIONS)
         assert {difference.what for difference in check.first} <= {title, "number of articles"}
-        assert said in first(check)
+        assert message in first(check)
         shutil.rmtree(kin / "text")
         (kin / "kept").rename(kin / "text")
-    assert check_articles(kin, universe, told, OPTIONS).different == 0
+    assert check_articles(kin, universe, fact_sources, OPTIONS).different == 0
 
 
-def test_a_changed_page_or_mark_is_noticed(kin: Path):
-    universe, told = facts(kin)
+def test_a_changed_page_or_mark_is_reported(kin: Path):
+    universe, fact_sources = facts(kin)
     change_rows(kin / PAGES_FILE, lambda rows: next(row for row in rows if row["marks"])["marks"].pop())
-    assert check_pages(kin, universe, told, OPTIONS).different == 2
+    assert check_pages(kin, universe, fact_sources, OPTIONS).different == 2
     rows = [json.loads(line) for line in (kin / PAGES_FILE).read_text(encoding="utf-8").splitlines()]
     web = EmbeddedWeb(kin / WEB_FOLDER)
     pages = [web.fetch(row["address"]) for row in rows]
-    said = []
+    texts = []
     for written in (
         [*pages[1:-1], replace(pages[-1], sentences=("Nothing happened.",))],
         [*pages, replace(pages[0], address="https://other.example/")],
@@ -195,15 +195,15 @@ def test_a_changed_page_or_mark_is_noticed(kin: Path):
         for page in written:
             writer.add(page)
         writer.close()
-        said.append("\n".join(map(str, check_pages(kin, universe, told, OPTIONS).first)))
-    assert f"{pages[0].address}: stated nothing, derived " in said[0]
-    assert "stated Nothing happened., derived nothing" in said[0]
-    assert f"number of pages: stated {len(pages) + 1}, derived {len(pages)}" in said[1]
+        texts.append("\n".join(map(str, check_pages(kin, universe, fact_sources, OPTIONS).first)))
+    assert f"{pages[0].address}: stated nothing, derived " in texts[0]
+    assert "stated Nothing happened., derived nothing" in texts[0]
+    assert f"number of pages: stated {len(pages) + 1}, derived {len(pages)}" in texts[1]
 
 
-def test_a_changed_triple_is_noticed(kin: Path):
-    universe, told = facts(kin)
-    by_graph = universe.restrict_to_sources(told, GRAPH)
+def test_a_changed_triple_is_reported(kin: Path):
+    universe, fact_sources = facts(kin)
+    by_graph = universe.restrict_to_sources(fact_sources, GRAPH)
 
     def change(store: ox.Store) -> None:
         store.remove(next(store.quads_for_pattern(None, ox.NamedNode("http://www.wikidata.org/prop/direct/P21"), None)))
@@ -213,8 +213,8 @@ def test_a_changed_triple_is_noticed(kin: Path):
     assert (check.different, "derived <http://www.wikidata.org/entity/Q1" in first(check)) == (1, True)
 
 
-def test_a_changed_universe_is_noticed(kin: Path):
-    universe, told = facts(kin)
+def test_a_changed_universe_is_reported(kin: Path):
+    universe, fact_sources = facts(kin)
     birth = universe.birth.copy()
     child = int(np.flatnonzero(universe.mother >= 0)[0])
     birth[child] = birth[universe.mother[child]] + 1
@@ -224,21 +224,23 @@ def test_a_changed_universe_is_noticed(kin: Path):
     # A universe that keeps to all constraints and that the sources do not tell.
     other = replace(universe, hobby=np.roll(universe.hobby, 1))
     assert check_constraints(other, OPTIONS).different == 0
-    assert check_articles(kin, other, told, OPTIONS).different
-    assert check_graph(kin, other.restrict_to_sources(told, GRAPH)).different
+    assert check_articles(kin, other, fact_sources, OPTIONS).different
+    assert check_graph(kin, other.restrict_to_sources(fact_sources, GRAPH)).different
 
 
-def test_a_changed_split_is_noticed(kin: Path):
-    universe, told = facts(kin)
-    masks = {**told.masks, "job": told.masks["job"].copy()}
+def test_a_changed_split_is_reported(kin: Path):
+    universe, fact_sources = facts(kin)
+    masks = {**fact_sources.masks, "job": fact_sources.masks["job"].copy()}
     masks["job"][5] ^= 7
-    assert first(check_split(universe, replace(told, masks=masks), OPTIONS)).startswith("sources of job 5: stated ")
+    assert first(check_split(universe, replace(fact_sources, masks=masks), OPTIONS)).startswith(
+        "sources of job 5: stated "
+    )
     with pytest.raises(WorldError, match="The split of friend belongs to another universe"):
-        check_split(universe, replace(told, friends=told.friends[1:]), OPTIONS)
+        check_split(universe, replace(fact_sources, friends=fact_sources.friends[1:]), OPTIONS)
 
 
 @pytest.mark.parametrize("name", [UNIVERSE_FILE, FACT_SOURCES_FILE, QUESTIONS_FILE])
-def test_a_damaged_file_is_told_in_one_sentence(kin: Path, name: str):
+def test_a_damaged_file_raises_a_clear_error(kin: Path, name: str):
     whole = (kin / name).read_bytes()
     (kin / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(WorldError, match=name):
@@ -248,7 +250,7 @@ def test_a_damaged_file_is_told_in_one_sentence(kin: Path, name: str):
         verify_world(kin.parent, "kin", print)
 
 
-def test_options_that_are_not_told_are_named(made: Path):
+def test_missing_options_are_named(made: Path):
     about = read_world_metadata(made, "kin")
     del about["branching"]
     with pytest.raises(WorldError, match="has no branching"):
@@ -258,7 +260,7 @@ def test_options_that_are_not_told_are_named(made: Path):
 @pytest.mark.parametrize(
     "part", ["text", "web", "graph", "names", "relations.json", "pages.jsonl", "graph/CURRENT", "text/meta.json"]
 )
-def test_a_missing_part_is_told_in_one_sentence(kin: Path, part: str):
+def test_a_missing_part_raises_a_clear_error(kin: Path, part: str):
     path = kin / part
     if path.is_dir():
         shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""The gold atomic tree, executed by a small interpreter over dictionaries, gives the gold answers at every node."""
+"""Gold atomic trees, executed by an independent interpreter, give the gold answers at every node."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.names import MAX_ANSWERS_SHOWN
 from fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
-from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, written
+from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 CONDITIONS = (
     (r"works as (.+)", "job", "is"),
@@ -32,7 +32,7 @@ REFERENCE = re.compile(r"\[(\d+)\]")
 
 
 class Interpreter:
-    """Executes a tree from left to right; of a relation it remembers what led to what."""
+    """Executes a tree from left to right and records the links of each relation."""
 
     def __init__(self, world: PlainWorld) -> None:
         self.world = world
@@ -41,28 +41,28 @@ class Interpreter:
         self.pairs: dict[int, dict[Any, Values]] = {}
 
     def run(self, node: dict[str, Any]) -> Values:
-        """The answers of a node, those below it executed first."""
-        found = [self.run(child) for child in node["children"]][-1] if "children" in node else self._operate(node)
+        """Answers of a node; children are executed first."""
+        values = [self.run(child) for child in node["children"]][-1] if "children" in node else self._operate(node)
         self.nodes[node["number"]] = node
-        self.found[node["number"]] = found
-        assert node["count"] == len(found)
+        self.found[node["number"]] = values
+        assert node["count"] == len(values)
         texts = [answer["text"] for answer in node["answers"]]
-        assert len(texts) == min(len(found), MAX_ANSWERS_SHOWN) == node["count"] - node.get("left_off", 0)
-        assert set(texts) <= set(written(found))
-        return found
+        assert len(texts) == min(len(values), MAX_ANSWERS_SHOWN) == node["count"] - node.get("left_off", 0)
+        assert set(texts) <= set(written(values))
+        return values
 
     def _operate(self, leaf: dict[str, Any]) -> Values:
-        given = leaf["arguments"]
+        arguments = leaf["arguments"]
         match leaf["operator"]:
             case "Search":
-                return self._search(*given)
+                return self._search(*arguments)
             case "Relate":
-                return self._relate(leaf["number"], self._numbered(given[0]), given[1])
+                return self._relate(leaf["number"], self._numbered(arguments[0]), arguments[1])
             case "Filter":
-                fact, test, value = condition(given[1])
-                return self.world.where(self.found[self._numbered(given[0])], fact, test, value)
+                fact, test, value = condition(arguments[1])
+                return self.world.where(self.found[self._numbered(arguments[0])], fact, test, value)
         assert leaf["operator"] == "DR"
-        return self._reason(leaf["how"], [self._numbered(text) for text in given])
+        return self._reason(leaf["how"], [self._numbered(text) for text in arguments])
 
     def _search(self, name: str, descriptor: str = "") -> Values:
         if name == "person":
@@ -78,33 +78,33 @@ class Interpreter:
         self.pairs[number] = {thing: self.world.relate(thing, relation) for thing in self.found[head]}
         return set().union(*self.pairs[number].values())
 
-    def _reason(self, how: str, given: list[int]) -> Values:
-        values = [self.found[number] for number in given]
+    def _reason(self, how: str, inputs: list[int]) -> Values:
+        values = [self.found[number] for number in inputs]
         if how == "both":
             return values[0] & values[1]
         if how == "count":
             return {len(values[0])}
         if how == "count each":
-            return {len(self._reached(one, self.nodes[given[1]])) for one in values[0]}
+            return {len(self._reached(one, self.nodes[inputs[1]])) for one in values[0]}
         if how in ("earliest", "latest"):
-            return self._ends(self.pairs[given[1]], first=how == "earliest")
+            return self._ends(self.pairs[inputs[1]], first=how == "earliest")
         if how in ("earlier", "later"):
             return self._winner(values, first=how == "earlier")
         return self._judge(how, values)
 
     def _reached(self, person: str, last: dict[str, Any]) -> Values:
-        """Whom one person leads to by the question of that node."""
-        reached = {person}
+        """People that one person leads to at a node."""
+        people = {person}
         for step in last.get("children", [last]):
-            reached = set().union(*(self.world.relate(one, step["arguments"][1]) for one in reached))
-        return reached
+            people = set().union(*(self.world.relate(one, step["arguments"][1]) for one in people))
+        return people
 
     def _ends(self, days: dict[Any, Values], *, first: bool) -> Values:
-        known = {person: min(day) for person, day in days.items() if day}
-        if not known:
+        first_days = {person: min(day) for person, day in days.items() if day}
+        if not first_days:
             return set()
-        end = (min if first else max)(known.values())
-        return {person for person, day in known.items() if day == end}
+        end = (min if first else max)(first_days.values())
+        return {person for person, day in first_days.items() if day == end}
 
     def _winner(self, values: list[Values], *, first: bool) -> Values:
         left, left_days, right, right_days = values
@@ -129,22 +129,22 @@ class Interpreter:
         return truth((values[0] == values[1]) == (how == "same"))
 
     def _numbered(self, text: str) -> int:
-        found = REFERENCE.fullmatch(text)
-        assert found
-        assert int(found[1]) in self.found, "a question takes answers that are not known yet"
-        return int(found[1])
+        match = REFERENCE.fullmatch(text)
+        assert match
+        assert int(match[1]) in self.found, "a question takes answers that are not known yet"
+        return int(match[1])
 
 
-def truth(told: bool) -> Values:  # noqa: FBT001 - it is what the answer says
-    return {"yes" if told else "no"}
+def truth(answer: bool) -> Values:  # noqa: FBT001 - it is what the answer says
+    return {"yes" if answer else "no"}
 
 
 def condition(text: str) -> tuple[str, str, str]:
-    """The fact, the test and the value that a condition's words tell."""
+    """Parse a condition into fact, test and value."""
     for pattern, fact, test in CONDITIONS:
-        found = re.fullmatch(pattern, text)
-        if found and (fact not in ("birthplace", "residence") or found[1]):
-            return (fact, test or found[1], found[found.re.groups])
+        match = re.fullmatch(pattern, text)
+        if match and (fact not in ("birthplace", "residence") or match[1]):
+            return (fact, test or match[1], match[match.re.groups])
     raise AssertionError(text)
 
 
@@ -154,12 +154,12 @@ WORLD = PlainWorld(UNIVERSE)
 @settings(max_examples=examples(250))
 @given(EXPRESSIONS)
 def test_an_independent_interpreter_finds_the_gold_answers_at_every_node(expression: Any) -> None:
-    told = build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression, "What is asked?"), THINGS)
-    told = json.loads(json.dumps(told))
-    found = Interpreter(WORLD).run(told)
+    tree = build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression, "What is asked?"), THINGS)
+    tree = json.loads(json.dumps(tree))
+    values = Interpreter(WORLD).run(tree)
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
-    assert written(found) == sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
-    assert told["question"] == "What is asked?"
+    assert written(values) == sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
+    assert tree["question"] == "What is asked?"
 
 
 @settings(max_examples=examples(100))
@@ -177,7 +177,7 @@ def test_every_answer_has_its_id_in_the_graph_where_it_has_one(expression: Any) 
 
 
 def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
-    return [node, *(found for child in node.get("children", ()) for found in nodes(child))]
+    return [node, *(descendant for child in node.get("children", ()) for descendant in nodes(child))]
 
 
 CALL = re.compile(
@@ -185,28 +185,28 @@ CALL = re.compile(
 )
 
 
-def is_published_tree(told: Any, question: str) -> bool:
-    """Whether it is what the paper's programs read: each question leads to numbered ones, each once, or to a call."""
-    if next(iter(told), None) != question:
+def is_published_tree(tree: Any, question: str) -> bool:
+    """Whether the tree has the published format: each question maps to numbered questions or a call."""
+    if next(iter(tree), None) != question:
         return False
-    below = [child for value in told.values() if isinstance(value, list) for child in value]
-    calls = [value for value in told.values() if isinstance(value, str)]
+    below = [child for value in tree.values() if isinstance(value, list) for child in value]
+    calls = [value for value in tree.values() if isinstance(value, str)]
     numbers = [int(child.split(".")[0]) for child in below if child.split(".")[0].isdecimal()]
-    whole = sorted(below) == sorted(list(told)[1:]) and sorted(numbers) == list(range(1, len(below) + 1))
+    whole = sorted(below) == sorted(list(tree)[1:]) and sorted(numbers) == list(range(1, len(below) + 1))
     return whole and all(CALL.fullmatch(call) for call in calls)
 
 
-def test_most_trees_of_the_paper_have_the_form_that_is_looked_for_here(shared_data: Path) -> None:
+def test_most_published_trees_have_the_expected_format(shared_data: Path) -> None:
     lines = (shared_data / "atomr_released" / "2Wiki_trees_first_100.jsonl").read_text("utf-8").splitlines()
-    found = [is_published_tree(row["reasoning_tree"], row["question"]) for row in map(json.loads, lines)]
+    matches = [is_published_tree(row["reasoning_tree"], row["question"]) for row in map(json.loads, lines)]
     # The others have a call without a second argument, a child that is nowhere, or no tree.
-    assert sum(found) > 80
+    assert sum(matches) > 80
 
 
 @settings(max_examples=examples(100))
 @given(EXPRESSIONS)
-def test_the_published_form_is_that_of_the_papers_files(expression: Any) -> None:
-    told = to_published_tree(
+def test_the_published_tree_has_the_format_of_the_papers_files(expression: Any) -> None:
+    published = to_published_tree(
         build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression, "What is asked?"), THINGS)
     )
-    assert is_published_tree(told, "What is asked?")
+    assert is_published_tree(published, "What is asked?")

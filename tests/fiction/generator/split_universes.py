@@ -1,4 +1,4 @@
-"""What a source is told, taken from the universe and its masks one by one."""
+"""Split universes, and the facts of each source derived one by one from the masks."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -18,21 +18,21 @@ SPLITS = [
     ("text=50,graph=35,web=15", "relation"),
 ]
 Fact = tuple[str, str, str]
-"""Whose (a title), what, and the value in words; days as ISO dates."""
+"""Title, fact, and value as text; days as ISO dates."""
 
 
 @cache
-def made(
+def split_universe(
     seed: int, split: str = "everywhere", by: str = "both", *, people: int = 150
 ) -> tuple[Universe, FactSources, GenerationOptions]:
-    """A universe with namesakes in it, how it is told, and its options."""
+    """A universe with namesakes, its fact sources, and its options."""
     options = GenerationOptions(people=people, seed=seed, split=split, split_by=by, collisions=0.05)
     universe = make_universe(options)
     return universe, assign_sources(universe, parse_split(split, by), seed), options
 
 
 def words(universe: Universe, fact: str, value: int) -> str:
-    """A value in words."""
+    """A value as text."""
     places = universe.places
     if fact in ("birth", "death", "wedding"):
         return date.fromordinal(value).isoformat()
@@ -41,17 +41,17 @@ def words(universe: Universe, fact: str, value: int) -> str:
     return {"job": universe.jobs, "hobby": universe.hobbies}.get(fact, universe.titles)[value]
 
 
-def numbers(universe: Universe, told: FactSources, source: str) -> Iterator[tuple[int, str, int]]:
-    """Every fact of a person that the source is told, by numbers."""
+def numbers(universe: Universe, fact_sources: FactSources, source: str) -> Iterator[tuple[int, str, int]]:
+    """All facts of people assigned to the source, as numbers."""
     for row in range(len(universe)):
         for fact in FACTS:
             value = int(getattr(universe, fact)[row])
-            if value >= 0 and int(told.masks[fact][row]) & SOURCES[source]:
+            if value >= 0 and int(fact_sources.masks[fact][row]) & SOURCES[source]:
                 yield row, fact, value
 
 
-def friendships(universe: Universe, told: FactSources, source: str) -> Iterator[tuple[int, int]]:
-    """Every friendship that the source is told, once."""
-    for (one, other), mask in zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True):
+def friendships(universe: Universe, fact_sources: FactSources, source: str) -> Iterator[tuple[int, int]]:
+    """All friendships assigned to the source, each once."""
+    for (one, other), mask in zip(universe.friends.pairs.tolist(), fact_sources.friends.tolist(), strict=True):
         if mask & SOURCES[source]:
             yield one, other

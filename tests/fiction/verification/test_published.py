@@ -1,4 +1,4 @@
-"""Whatever is planted in an imported instance is noticed by the check that it is for."""
+"""Verification of imported instances: each check reports the errors planted for it."""
 
 import gzip
 import json
@@ -21,13 +21,13 @@ from fiction.universe.universe import Friendships, Universe
 from fiction.verification.check import VerificationCheck
 from fiction.verification.verify import VerificationReport, verify_world
 from tests.fiction.phantomwiki import small_instance
-from tests.fiction.verification.planted import change_article, change_graph, change_rows, change_stated
+from tests.fiction.verification.alterations import change_article, change_graph, change_rows, change_stated
 from worlds.folder import WorldError
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of worlds with the small instance, the cells of all its relations found by hand."""
+    """A folder of worlds with the small instance, including handmade relation tables."""
     folder = small_instance.write(tmp_path_factory.mktemp("instance") / "small")
     (folder / "relations.json.gz").write_bytes(gzip.compress(json.dumps(_cells()).encode()))
     worlds = tmp_path_factory.mktemp("worlds")
@@ -36,7 +36,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _cells() -> dict[str, dict[str, list[str]]]:
-    told = {
+    attributes = {
         "parent": _of("Cy Lee", "Di Lee", are=["Ann Lee", "Bo Lee"]),
         "mother": _of("Cy Lee", "Di Lee", are=["Ann Lee"]),
         "father": _of("Cy Lee", "Di Lee", are=["Bo Lee"]),
@@ -51,7 +51,7 @@ def _cells() -> dict[str, dict[str, list[str]]]:
         "married": {"Ann Lee": ["Bo Lee"], "Bo Lee": ["Ann Lee"]},
         "friend": {"Ann Lee": ["Ed Oak"], "Di Lee": ["Ed Oak"], "Ed Oak": ["Ann Lee", "Di Lee"]},
     }
-    return {name: told.get(name, {}) for name in (*RELATIONS, "married")}
+    return {name: attributes.get(name, {}) for name in (*RELATIONS, "married")}
 
 
 def _of(*people: str, are: list[str]) -> dict[str, list[str]]:
@@ -60,15 +60,15 @@ def _of(*people: str, are: list[str]) -> dict[str, list[str]]:
 
 @pytest.fixture
 def worlds(small: Path, tmp_path: Path) -> Path:
-    """A copy of that folder, to be changed."""
+    """A copy of the folder, to be altered."""
     return Path(shutil.copytree(small, tmp_path / "worlds"))
 
 
-def differences(found: VerificationReport) -> dict[str, int]:
-    return {check.name: check.different for check in found.checks if check.different}
+def differences(report: VerificationReport) -> dict[str, int]:
+    return {check.name: check.different for check in report.checks if check.different}
 
 
-def test_the_instance_is_as_it_should_be(worlds: Path):
+def test_an_unchanged_instance_verifies_without_differences(worlds: Path):
     completed: list[VerificationCheck] = []
     report = verify_world(worlds, "small", completed.append)
     assert report.first_differences == []
@@ -92,7 +92,7 @@ NOBODY = [{"text": "Nobody Atall", "entity": None}]
 
 
 @pytest.mark.parametrize(
-    ("change", "check", "said"),
+    ("change", "check", "message"),
     [
         (of_question("answers", NOBODY), "answers", "stated Nobody Atall, derived Di Lee (Q1000000003)"),
         (of_question("answers", []), "answers", "stated nothing, derived Di Lee (Q1000000003)"),
@@ -116,54 +116,54 @@ NOBODY = [{"text": "Nobody Atall", "entity": None}]
         (lambda rows: rows[1]["prolog"].update(answer="Y_3"), "particulars of questions", "what cannot be read"),
     ],
 )
-def test_a_changed_question_is_noticed(worlds: Path, change: Callable[[Any], None], check: str, said: str):
+def test_a_changed_question_is_reported(worlds: Path, change: Callable[[Any], None], check: str, message: str):
     change_rows(worlds / "small" / QUESTIONS_FILE, change)
-    found = verify_world(worlds, "small", print)
-    assert check in differences(found)
-    assert said in "\n".join(map(str, found.first_differences))
+    report = verify_world(worlds, "small", print)
+    assert check in differences(report)
+    assert message in "\n".join(map(str, report.first_differences))
 
 
 @pytest.mark.parametrize(
-    ("change", "check", "said"),
+    ("change", "check", "message"),
     [
         (
-            lambda told: told["relations"]["sister"].update({"Cy Lee": []}),
+            lambda stated: stated["relations"]["sister"].update({"Cy Lee": []}),
             "relation cells",
             "sister of Cy Lee: stated nothing, derived Di Lee",
         ),
         (
-            lambda told: told["relations"]["aunt"].update({"Nobody": ["Di Lee"]}),
+            lambda stated: stated["relations"]["aunt"].update({"Nobody": ["Di Lee"]}),
             "relation cells",
             "aunt of Nobody: stated Di Lee, derived nothing",
         ),
-        (lambda told: told["relations"].pop("aunt"), "relation cells", "relations: stated "),
-        (lambda told: told["relations"].update(foe={}), "relation cells", "relations: stated "),
+        (lambda stated: stated["relations"].pop("aunt"), "relation cells", "relations: stated "),
+        (lambda stated: stated["relations"].update(foe={}), "relation cells", "relations: stated "),
         (
-            lambda told: told["articles"]["Cy Lee"].append(["sister", "Cy Lee", "Ann Lee"]),
+            lambda stated: stated["articles"]["Cy Lee"].append(["sister", "Cy Lee", "Ann Lee"]),
             "facts under articles",
             'Cy Lee: stated sister("Cy Lee", "Ann Lee")., derived nothing',
         ),
         (
-            lambda told: told["articles"].pop("Ed Oak"),
+            lambda stated: stated["articles"].pop("Ed Oak"),
             "facts under articles",
             'Ed Oak: stated nothing, derived dob("Ed Oak", "0975-05-06").',
         ),
         (
-            lambda told: told["attributes"].update(chess=1),
+            lambda stated: stated["attributes"].update(chess=1),
             "facts under articles",
             "attributes: stated nothing, derived chess",
         ),
     ],
 )
-def test_a_changed_fact_is_noticed(worlds: Path, change: Callable[[Any], None], check: str, said: str):
+def test_a_changed_fact_is_reported(worlds: Path, change: Callable[[Any], None], check: str, message: str):
     change_stated(worlds / "small" / STATED_FACTS_FILE, change)
-    found = verify_world(worlds, "small", print)
-    assert list(differences(found)) == [check]
-    assert any(str(difference).startswith(said) for difference in found.first_differences)
+    report = verify_world(worlds, "small", print)
+    assert list(differences(report)) == [check]
+    assert any(str(difference).startswith(message) for difference in report.first_differences)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("The sister of Cy Lee is Di Lee.", "The sister of Cy Lee is Ann Lee.", 'stated sister("Cy Lee", "Ann Lee").'),
         ("The sister of Cy Lee is Di Lee.", "Cy Lee has a sister.", "states no relation or attribute of Cy Lee"),
@@ -172,22 +172,24 @@ def test_a_changed_fact_is_noticed(worlds: Path, change: Callable[[Any], None], 
         ("The sister of Cy Lee is Di Lee.", "", 'stated nothing, derived sister("Cy Lee", "Di Lee").'),
     ],
 )
-def test_a_changed_sentence_is_noticed(worlds: Path, old: str, new: str, said: str):
+def test_a_changed_sentence_is_reported(worlds: Path, old: str, new: str, message: str):
     change_article(
         worlds / "small",
         "Cy Lee",
-        lambda article: replace(article, sentences=tuple(new if each == old else each for each in article.sentences)),
+        lambda article: replace(
+            article, sentences=tuple(new if sentence == old else sentence for sentence in article.sentences)
+        ),
     )
-    found = verify_world(worlds, "small", print)
-    assert list(differences(found)) == ["facts in sentences"]
-    assert said in "\n".join(map(str, found.first_differences))
+    report = verify_world(worlds, "small", print)
+    assert list(differences(report)) == ["facts in sentences"]
+    assert message in "\n".join(map(str, report.first_differences))
 
 
-def test_a_missing_article_is_noticed(worlds: Path):
+def test_a_missing_article_is_reported(worlds: Path):
     change_article(worlds / "small", "Cy Lee", lambda _: None)
-    found = verify_world(worlds, "small", print)
-    assert str(found.first_differences[0]) == "number of articles: stated 4, derived 5"
-    assert str(found.first_differences[1]) == "Cy Lee: stated nothing, derived an article"
+    report = verify_world(worlds, "small", print)
+    assert str(report.first_differences[0]) == "number of articles: stated 4, derived 5"
+    assert str(report.first_differences[1]) == "Cy Lee: stated nothing, derived an article"
 
 
 ANN, FRIEND, BO = (
@@ -196,13 +198,13 @@ ANN, FRIEND, BO = (
 )
 
 
-def test_a_triple_too_many_or_too_few_is_noticed(worlds: Path):
+def test_an_extra_or_missing_triple_is_reported(worlds: Path):
     change_graph(worlds / "small", lambda store: store.add(ox.Quad(ANN, FRIEND, BO)))
-    found = verify_world(worlds, "small", print)
-    asked = "How many friends does the parent of Cy Lee have? (q2)"
-    assert [str(difference) for difference in found.first_differences] == [
+    report = verify_world(worlds, "small", print)
+    question_name = "How many friends does the parent of Cy Lee have? (q2)"
+    assert [str(difference) for difference in report.first_differences] == [
         f"graph: stated {ANN} {FRIEND} {BO}, derived nothing",
-        f"query of {asked}: stated 0, 1, derived 0, 2",
+        f"query of {question_name}: stated 0, 1, derived 0, 2",
     ]
     # Another one goes instead, so that there are as many as there should be.
     gone = ox.Quad(ANN, FRIEND, ox.NamedNode("http://www.wikidata.org/entity/Q1000000004"))
@@ -210,16 +212,16 @@ def test_a_triple_too_many_or_too_few_is_noticed(worlds: Path):
     assert differences(verify_world(worlds, "small", print))["triples"] == 2
 
 
-def test_another_universe_is_noticed_everywhere(worlds: Path):
+def test_another_universe_is_reported_by_every_check(worlds: Path):
     file = worlds / "small" / UNIVERSE_FILE
     universe = Universe.load(file)
     replace(universe, hobby=universe.hobby[::-1].copy(), friends=Friendships(universe.friends.pairs[:1])).save(file)
-    found = verify_world(worlds, "small", print)
-    assert len(differences(found)) == 5
-    assert len({difference.what for difference in found.first_differences}) > 4
+    report = verify_world(worlds, "small", print)
+    assert len(differences(report)) == 5
+    assert len({difference.what for difference in report.first_differences}) > 4
 
 
-def test_a_damaged_file_is_told_in_one_sentence(worlds: Path):
+def test_a_damaged_file_raises_a_clear_error(worlds: Path):
     for name in (UNIVERSE_FILE, STATED_FACTS_FILE, QUESTIONS_FILE):
         file = worlds / "small" / name
         whole = file.read_bytes()
@@ -231,12 +233,12 @@ def test_a_damaged_file_is_told_in_one_sentence(worlds: Path):
     assert verify_world(worlds, "small", print).first_differences == []
 
 
-def test_questions_that_are_gone_are_noticed(worlds: Path):
+def test_missing_questions_are_reported(worlds: Path):
     change_rows(worlds / "small" / QUESTIONS_FILE, list.clear)
-    found = verify_world(worlds, "small", print)
-    assert [str(difference) for difference in found.first_differences] == ["number of questions: stated 3, derived 0"]
+    report = verify_world(worlds, "small", print)
+    assert [str(difference) for difference in report.first_differences] == ["number of questions: stated 3, derived 0"]
 
 
-def test_values_are_read_as_they_are_written(worlds: Path):
+def test_formatted_values_parse_back(worlds: Path):
     values = ValueCodec(Universe.load(worlds / "small" / UNIVERSE_FILE))
     assert [values.parse_value("person", values.format_value("person", row)) for row in range(5)] == list(range(5))

@@ -5,15 +5,15 @@ from fiction.universe.build import make_universe
 from fiction.universe.constraints import find_family_trees
 from fiction.universe.options import GenerationOptions
 from tests.examples import examples
-from tests.fiction.universe.drawn import options
+from tests.fiction.universe.random_options import options
 
 MADE = make_universe(GenerationOptions(people=5_000, seed=4))
 
 
 @settings(max_examples=examples(50))
 @given(options())
-def test_siblings_are_born_in_one_town_and_couples_live_together(asked):
-    universe = make_universe(asked)
+def test_siblings_are_born_in_one_town_and_couples_live_together(options):
+    universe = make_universe(options)
     couples = np.flatnonzero(universe.spouse >= 0)
     assert np.array_equal(universe.residence[couples], universe.residence[universe.spouse[couples]])
     town_of: dict[int, int] = {}
@@ -23,21 +23,23 @@ def test_siblings_are_born_in_one_town_and_couples_live_together(asked):
         assert 0 <= towns.min() <= towns.max() < len(universe.places.towns)
 
 
-def test_some_stay_where_they_were_born_and_some_move():
+def test_some_people_stay_in_their_birthplace_and_some_move():
     assert 0.4 < np.mean(MADE.birthplace == MADE.residence) < 0.8
 
 
-def test_a_family_keeps_to_its_region_and_marries_across_borders_at_times():
+def test_families_stay_in_their_region_and_sometimes_cross_borders():
     region = MADE.places.region[MADE.residence]
     tree, _ = find_family_trees(MADE)
-    shares = [np.bincount(region[tree == each]).max() / np.count_nonzero(tree == each) for each in np.unique(tree)]
+    shares = [
+        np.bincount(region[tree == number]).max() / np.count_nonzero(tree == number) for number in np.unique(tree)
+    ]
     assert 0.6 < np.mean(shares) < 0.95
     country = MADE.places.country[region]
-    abroad = [len(set(country[tree == each].tolist())) > 1 for each in np.unique(tree)]
+    abroad = [len(set(country[tree == number].tolist())) > 1 for number in np.unique(tree)]
     assert 0.3 < np.mean(abroad) < 1
 
 
-def test_towns_are_of_many_sizes_and_none_is_all():
+def test_town_sizes_vary():
     sizes = np.sort(np.bincount(MADE.residence, minlength=len(MADE.places.towns)))
     assert sizes[-1] > 3 * np.median(sizes)
     assert sizes[-1] < 0.1 * len(MADE)

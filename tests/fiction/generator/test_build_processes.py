@@ -1,4 +1,4 @@
-"""What a process yields arrives whole and in order; its failures are raised, and it ends with the block."""
+"""Iteration in a child process: order, failures, and termination."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import os, signal, sys, time
 from worlds.folder import WorldError
-from worlds.generator.streams import started
+from fiction.generator.build import run_in_process
 
 def numbers(count):
     yield from range(count)
@@ -38,7 +38,7 @@ def alive(process):
 def received(work, *arguments):
     found = []
     try:
-        with started(work, *arguments) as items:
+        with run_in_process(work, *arguments) as items:
             for item in items:
                 found.append(item)
     except (OSError, WorldError) as failed:
@@ -46,7 +46,7 @@ def received(work, *arguments):
     return found
 
 def before_and_after():
-    with started(endless) as items:
+    with run_in_process(endless) as items:
         process = next(items)
         before = alive(process)
     return before, alive(process)
@@ -56,9 +56,9 @@ if __name__ == "__main__":
 """
 
 
-def result(tmp_path: Path, said: str) -> str:
-    """What the program prints when it is to say that."""
-    (tmp_path / "program.py").write_text(PROGRAM.replace("{said}", said))
+def result(tmp_path: Path, outcome: str) -> str:
+    """Run the program in this mode and return its output."""
+    (tmp_path / "program.py").write_text(PROGRAM.replace("{said}", outcome))
     done = subprocess.run(
         [sys.executable, tmp_path / "program.py"],
         env={"PYTHONPATH": str(ROOT)},
@@ -72,7 +72,7 @@ def result(tmp_path: Path, said: str) -> str:
 
 
 @pytest.mark.parametrize("count", [0, 1, 5000])
-def test_everything_arrives_in_order(tmp_path: Path, count: int):
+def test_items_arrive_in_order(tmp_path: Path, count: int):
     assert result(tmp_path, f"received(numbers, {count}) == list(range({count}))") == "True"
 
 
@@ -84,9 +84,9 @@ def test_everything_arrives_in_order(tmp_path: Path, count: int):
         ("killed", "(1, 'WorldError', 'A worker process of the generation was killed; generate the world again.')"),
     ],
 )
-def test_a_failure_is_raised_where_the_items_are_taken(tmp_path: Path, work: str, failure: str):
+def test_a_failure_of_the_child_is_raised_by_the_iteration(tmp_path: Path, work: str, failure: str):
     assert result(tmp_path, f"received({work})") == failure
 
 
-def test_a_process_ends_with_the_block_that_no_longer_wants_it(tmp_path: Path):
+def test_the_child_process_ends_with_the_block(tmp_path: Path):
     assert result(tmp_path, "before_and_after()") == "(True, False)"

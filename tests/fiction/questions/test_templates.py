@@ -15,13 +15,13 @@ from fiction.universe.options import GenerationOptions
 
 
 @pytest.mark.parametrize("depth", [*range(4, 21), 31, 100])
-def test_there_are_as_many_templates_as_in_the_paper(depth: int) -> None:
-    found = [template.text for template in grammar_templates(depth)]
-    assert len(found) == len(set(found)) == 3 * depth - 10
+def test_the_number_of_templates_is_that_of_the_paper(depth: int) -> None:
+    texts = [template.text for template in grammar_templates(depth)]
+    assert len(texts) == len(set(texts)) == 3 * depth - 10
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_below_the_shortest_there_are_none(depth: int) -> None:
+def test_a_grammar_below_the_minimum_depth_has_no_templates(depth: int) -> None:
     assert list(grammar_templates(depth)) == []
 
 
@@ -37,12 +37,14 @@ def test_a_deeper_grammar_has_all_templates_of_a_shallower_one() -> None:
 
 
 @pytest.mark.parametrize("depth", [6, 20])
-def test_each_template_draws_a_question_of_the_depth_that_the_published_grammar_gives_it(depth: int) -> None:
+def test_each_template_draws_a_question_of_its_published_depth(depth: int) -> None:
     universe = make_universe(GenerationOptions(people=300, seed=4))
     types = set()
     for number, template in enumerate(grammar_templates(depth)):
-        drawn = next(found for walk in range(20) if (found := template.draw(RandomWalk(universe, 1, number, walk))))
-        chain = to_chain(drawn)
+        expression = next(
+            candidate for walk in range(20) if (candidate := template.draw(RandomWalk(universe, 1, number, walk)))
+        )
+        chain = to_chain(expression)
         assert chain is not None
         assert chain.depth <= depth
         assert chain.kind == template.kind
@@ -50,16 +52,18 @@ def test_each_template_draws_a_question_of_the_depth_that_the_published_grammar_
     assert types == set(range(3 * depth - 10))
 
 
-def test_nobody_is_asked_for_what_the_question_says() -> None:
+def test_a_question_does_not_contain_its_answer() -> None:
     universe = make_universe(GenerationOptions(people=100, seed=4))
     (template,) = [
-        each for each in grammar_templates(5) if each.text.endswith("of the person whose <attribute> is <value>?")
+        template
+        for template in grammar_templates(5)
+        if template.text.endswith("of the person whose <attribute> is <value>?")
     ]
     for number in range(60):
-        drawn = template.draw(RandomWalk(universe, 1, 1, number))
-        assert isinstance(drawn, Fact)
-        assert isinstance(drawn.of, Having)
-        assert drawn.fact != drawn.of.fact
+        expression = template.draw(RandomWalk(universe, 1, 1, number))
+        assert isinstance(expression, Fact)
+        assert isinstance(expression.of, Having)
+        assert expression.fact != expression.of.fact
 
 
 def test_the_templates_are_the_published_ones(shared_data: Path) -> None:

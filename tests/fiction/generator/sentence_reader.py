@@ -1,4 +1,4 @@
-"""Reads articles and web pages back into facts, by patterns of its own that know nothing of how they were written."""
+"""Parser of articles and web pages into facts, with patterns independent of the generator."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FREE_TIME = "In (?P<whose>his|her) free time, (?P<who>he|she)"
 
 
 def _patterns(patterns: dict[str, list[str]]) -> list[tuple[str, re.Pattern[str]]]:
-    return [(kind, re.compile(rf"{each}\.")) for kind, several in patterns.items() for each in several]
+    return [(kind, re.compile(rf"{pattern}\.")) for kind, several in patterns.items() for pattern in several]
 
 
 def _kin(kin: str) -> list[str]:
@@ -137,40 +137,40 @@ WEB = _patterns(
 
 @dataclass(frozen=True)
 class Reading:
-    """What one sentence says: which way of which kind it is, of whom, and every value."""
+    """A parsed sentence: kind, phrasing, subject and values."""
 
     kind: str
     way: str
     who: str
     values: tuple[str, ...]
     past: bool | None
-    """Whether it speaks of the past; None when the sentence is the same of the living and the dead."""
+    """Whether it is in the past tense; None if the sentence does not depend on it."""
 
 
 def read(sentence: str, patterns: list[tuple[str, re.Pattern[str]]]) -> Reading:
-    """The one reading of the sentence; ValueError when there is none or another."""
-    readings = [(kind, pattern, found) for kind, pattern in patterns if (found := pattern.fullmatch(sentence))]
+    """Parse a sentence; ValueError unless exactly one pattern matches."""
+    readings = [(kind, pattern, match) for kind, pattern in patterns if (match := pattern.fullmatch(sentence))]
     if len(readings) != 1:
         raise ValueError(f"{sentence!r} is said in {len(readings)} ways")
-    [(kind, pattern, found)] = readings
-    told = {name: value for name, value in found.groupdict().items() if value is not None}
-    if "a" in told and (told["a"] == "an") != (
-        told["what"][0] in "aeiou" and not told["what"].startswith(("uni", "uro"))
+    [(kind, pattern, match)] = readings
+    groups = {name: value for name, value in match.groupdict().items() if value is not None}
+    if "a" in groups and (groups["a"] == "an") != (
+        groups["what"][0] in "aeiou" and not groups["what"].startswith(("uni", "uro"))
     ):
         raise ValueError(f"{sentence!r} has the wrong article")
-    values = _listed(told.get("several", told.get("some", told.get("what", ""))))
-    if ("several" in told) != (len(values) > 1) and "some" not in told:
+    values = _listed(groups.get("several", groups.get("some", groups.get("what", ""))))
+    if ("several" in groups) != (len(values) > 1) and "some" not in groups:
         raise ValueError(f"{sentence!r} has the wrong number")
-    who = {told[group] for group in ("who", "whose") if group in told}
-    verb = told.get("verb")
+    who = {groups[group] for group in ("who", "whose") if group in groups}
+    verb = groups.get("verb")
     return Reading(kind, pattern.pattern, " & ".join(sorted(who)), values, None if verb is None else verb in PAST)
 
 
 def _listed(text: str) -> tuple[str, ...]:
     # What stands in parentheses belongs to a title, whatever is in it.
-    return tuple(_day(each) for each in re.split(r"(?:, | and )(?![^(]*\))", text))
+    return tuple(_day(pattern) for pattern in re.split(r"(?:, | and )(?![^(]*\))", text))
 
 
 def _day(text: str) -> str:
-    said = re.fullmatch(r"(\d+) ([A-Z][a-z]+) (\d+)", text)
-    return date(int(said[3]), MONTHS.index(said[2]) + 1, int(said[1])).isoformat() if said else text
+    match = re.fullmatch(r"(\d+) ([A-Z][a-z]+) (\d+)", text)
+    return date(int(match[3]), MONTHS.index(match[2]) + 1, int(match[1])).isoformat() if match else text

@@ -1,4 +1,4 @@
-"""Changes to a world's folder that nobody should overlook."""
+"""Alterations of a world's folder that verification must report."""
 
 import gzip
 import json
@@ -23,16 +23,16 @@ def change_rows(file: Path, change: Callable[[list[dict[str, Any]]], object]) ->
 
 
 def change_stated(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the facts that an instance states."""
-    told = json.loads(gzip.decompress(file.read_bytes()))
-    change(told)
-    file.write_bytes(gzip.compress(json.dumps(told).encode()))
+    """Change the stated facts of an instance."""
+    document = json.loads(gzip.decompress(file.read_bytes()))
+    change(document)
+    file.write_bytes(gzip.compress(json.dumps(document).encode()))
 
 
 def change_article(folder: Path, title: str, change: Callable[[Article], Article | None]) -> None:
-    """Write the articles anew with one of them changed, or left out."""
+    """Rewrite the articles with one of them changed or removed."""
     index = EmbeddedText(folder / TEXT_FOLDER)
-    articles = [index.article(each) for each in titles(folder)]
+    articles = [index.article(title) for title in titles(folder)]
     assert title in [article.title for article in articles]
     shutil.rmtree(folder / TEXT_FOLDER)
     writer = TextWriter(folder / TEXT_FOLDER)
@@ -44,14 +44,14 @@ def change_article(folder: Path, title: str, change: Callable[[Article], Article
 
 
 def titles(folder: Path) -> list[str]:
-    """The titles of the articles that the graph knows."""
+    """Titles of the articles, from the sitelinks of the graph."""
     store = ox.Store.read_only(str(folder / GRAPH_FOLDER))
     pages = (quad.subject.value for quad in store.quads_for_pattern(None, ox.NamedNode(terms.SCHEMA_ABOUT), None))
     return sorted(title for page in pages if (title := terms.title_from_page_iri(page)))
 
 
 def change_graph(folder: Path, change: Callable[[ox.Store], object]) -> None:
-    """Add triples or take some away."""
+    """Add or remove triples."""
     store = ox.Store(str(folder / GRAPH_FOLDER))
     change(store)
     store.flush()

@@ -16,7 +16,7 @@ def made(people: int, seed: int = 0) -> Places:
 
 @pytest.mark.parametrize("people", SIZES)
 @pytest.mark.parametrize("seed", range(5))
-def test_every_name_is_of_one_place_and_no_whole_is_empty(people, seed):
+def test_place_names_are_unique_and_every_region_and_country_has_places(people, seed):
     land = made(people, seed)
     names = Counter((*land.towns, *land.regions, *land.countries))
     assert set(names.values()) == {1}
@@ -28,7 +28,7 @@ def test_every_name_is_of_one_place_and_no_whole_is_empty(people, seed):
     assert not {name.lower() for name in names} & {*list_known_values("jobs"), *list_known_values("hobbies")}
 
 
-def test_there_are_more_places_where_there_are_more_people():
+def test_more_people_give_more_places():
     counts = [
         [len(part) for part in (made(people).towns, made(people).regions, made(people).countries)] for people in SIZES
     ]
@@ -37,7 +37,7 @@ def test_there_are_more_places_where_there_are_more_people():
     assert counts[SIZES.index(1_000_000)] == [2000, 250, 16]
 
 
-def test_another_seed_gives_another_land():
+def test_another_seed_gives_other_places():
     one, other = made(1_000, 0), made(1_000, 1)
     assert set(one.towns) != set(other.towns)
     assert not np.array_equal(one.region, other.region)

@@ -16,8 +16,8 @@ from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import Universe
 from tests.examples import examples
-from tests.fiction.universe.drawn import digest, options
-from tests.fiction.universe.recheck import broken
+from tests.fiction.universe.plain_constraints import broken
+from tests.fiction.universe.random_options import digest, options
 from worlds.folder import WorldError
 
 SMALL = GenerationOptions(people=300, seed=7, collisions=0.1)
@@ -27,46 +27,46 @@ GOLDEN = {
     SMALL: "be6349782930a1c7b2d9bf78fe690d29558d51e38ce1cf18b197f294c41a34ba",
     LARGE: "bdcda342ecf9787069941a7dd17abf8439cb5bf5eba97cc11f2e8d250ba97e72",
 }
-"""The bytes of these universes. Whoever changes what is drawn makes all seeds give other worlds, and says so."""
+"""Golden hashes of universes. They may only change with GENERATOR_VERSION."""
 
 
 @settings(max_examples=examples(120))
 @given(options())
-def test_every_universe_keeps_every_constraint(asked):
-    universe = make_universe(asked)
+def test_every_universe_satisfies_all_constraints(options):
+    universe = make_universe(options)
     assert not broken(universe)
-    assert list(find_violations(universe, asked)) == []
+    assert list(find_violations(universe, options)) == []
 
 
 @settings(max_examples=examples(100))
 @given(options(collisions=st.floats(0, 0.5)))
-def test_so_does_one_with_namesakes_where_there_can_be_so_many(asked):
+def test_universes_with_namesakes_satisfy_all_constraints(options):
     try:
-        universe = make_universe(asked)
+        universe = make_universe(options)
     except WorldError as few:
         assert "can share a name" in str(few)  # noqa: PT017 - both ends of this are right
         return
-    assert list(find_violations(universe, asked)) == []
+    assert list(find_violations(universe, options)) == []
     shared = Counter(universe.names)
     assert set(shared.values()) <= {1, 2}
-    assert 2 * sum(count == 2 for count in shared.values()) == round(asked.collisions * asked.people) // 2 * 2
+    assert 2 * sum(count == 2 for count in shared.values()) == round(options.collisions * options.people) // 2 * 2
 
 
 @pytest.mark.parametrize("changes", [{}, {"collisions": 0.5}, {"family_size": 500, "branching": 20}])
-def test_so_do_many_people_at_once(changes):
-    asked = replace(LARGE, **changes)
-    assert list(find_violations(make_universe(asked), asked)) == []
+def test_large_universes_satisfy_all_constraints(changes):
+    options = replace(LARGE, **changes)
+    assert list(find_violations(make_universe(options), options)) == []
 
 
-@pytest.mark.parametrize("asked", GOLDEN, ids=lambda asked: f"{asked.people} people")
-def test_the_same_options_give_the_same_bytes_for_ever(asked):
-    assert digest(make_universe(asked)) == GOLDEN[asked]
+@pytest.mark.parametrize("options", GOLDEN, ids=lambda options: f"{options.people} people")
+def test_universes_have_the_golden_hashes(options):
+    assert digest(make_universe(options)) == GOLDEN[options]
 
 
-def test_another_process_with_other_hashes_of_strings_gives_the_same_bytes():
+def test_another_process_with_another_hash_seed_gives_the_same_bytes():
     code = (
-        "from tests.fiction.universe.drawn import digest; from worlds.universe.make import make_universe;"
-        f"from worlds.universe.options import Options; print(digest(make_universe({SMALL!r})))"
+        "from tests.fiction.universe.random_options import digest; from fiction.universe.build import make_universe;"
+        f"from fiction.universe.options import GenerationOptions; print(digest(make_universe({SMALL!r})))"
     )
     for hashes in ("0", "12345"):
         environment = {**os.environ, "PYTHONHASHSEED": hashes}
@@ -78,12 +78,12 @@ def test_another_seed_gives_another_universe():
     assert digest(make_universe(replace(SMALL, seed=9))) != digest(make_universe(SMALL))
 
 
-def test_what_questions_ask_for_leaves_the_universe_as_it_is():
-    asked = replace(SMALL, depth=4, per_template=1, plain=True, split="text=50,graph=50", each=True)
-    assert digest(make_universe(asked)) == digest(make_universe(SMALL))
+def test_question_options_do_not_change_the_universe():
+    options = replace(SMALL, depth=4, per_template=1, plain=True, split="text=50,graph=50", each=True)
+    assert digest(make_universe(options)) == digest(make_universe(SMALL))
 
 
-def test_jobs_and_hobbies_are_many_plain_words_and_none_is_both():
+def test_jobs_and_hobbies_are_plain_words_and_disjoint():
     jobs, hobbies = list_known_values("jobs"), list_known_values("hobbies")
     assert len(set(jobs)) == len(jobs) >= 500
     assert len(set(hobbies)) == len(hobbies) >= 400
@@ -94,7 +94,7 @@ def test_jobs_and_hobbies_are_many_plain_words_and_none_is_both():
         assert value.isascii()
 
 
-def test_jobs_and_hobbies_are_drawn_evenly_and_apart():
+def test_jobs_and_hobbies_are_uniform_and_independent():
     universe = make_universe(LARGE)
     for values, kinds in ((universe.job, universe.jobs), (universe.hobby, universe.hobbies)):
         counts = np.bincount(values, minlength=len(kinds))
@@ -105,7 +105,7 @@ def test_jobs_and_hobbies_are_drawn_evenly_and_apart():
     assert max(together.values()) <= 5
 
 
-def test_a_universe_is_like_the_published_ones():
+def test_a_universe_resembles_the_published_instances():
     universe = make_universe(LARGE)
     parents = universe.children.list_sizes()
     parents = parents[parents > 0]
@@ -117,7 +117,7 @@ def test_a_universe_is_like_the_published_ones():
     assert 0.48 < float(np.mean(universe.female)) < 0.52
 
 
-def test_with_their_options_people_have_as_many_relatives_of_each_kind_as_in_published_instances(shared_data):
+def test_relatives_are_as_frequent_as_in_published_instances(shared_data):
     files = sorted((shared_data / "phantomwiki").glob("*size_500*/facts.pl"))
     theirs = relatives([parse_facts(file, file.read_text(encoding="utf-8")).universe for file in files])
     ours = relatives(
@@ -128,7 +128,7 @@ def test_with_their_options_people_have_as_many_relatives_of_each_kind_as_in_pub
 
 
 def relatives(universes: list[Universe]) -> dict[str, float]:
-    """How many of each relation a person has on average."""
+    """Average number of relatives per relation."""
     return {
         name: float(
             np.mean(
@@ -143,7 +143,7 @@ def relatives(universes: list[Universe]) -> dict[str, float]:
     }
 
 
-def test_people_live_lives_as_people_do():
+def test_ages_and_life_events_are_realistic():
     universe = make_universe(LARGE)
     year = 365.25
     dead = universe.death >= 0

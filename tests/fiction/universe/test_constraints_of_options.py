@@ -10,19 +10,19 @@ from fiction.universe.constraints import find_family_trees, find_violations
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import Friendships, Universe
 from tests.examples import examples
-from tests.fiction.universe.drawn import options
+from tests.fiction.universe.random_options import options
 
 ASKED = GenerationOptions(people=200, seed=3, collisions=0.1)
 MADE = make_universe(ASKED)
 
 
-def said(universe: Universe, **changes: float) -> list[str]:
+def limit_violations(universe: Universe, **changes: float) -> list[str]:
     return list(find_violations(universe, replace(ASKED, **changes)))
 
 
 def walked(universe: Universe, start: int) -> dict[int, int]:
-    """Everybody of the tree of somebody, with the generation below the start, by walking from person to person."""
-    found, waiting = {start: 0}, [start]
+    """All people of a person's tree with their generation relative to the start, by a graph walk."""
+    levels, waiting = {start: 0}, [start]
     while waiting:
         row = waiting.pop()
         near = [(int(universe.spouse[row]), 0), (int(universe.father[row]), -1), (int(universe.mother[row]), -1)]
@@ -30,66 +30,68 @@ def walked(universe: Universe, start: int) -> dict[int, int]:
             (child, 1) for child in range(len(universe)) if row in (universe.father[child], universe.mother[child])
         ]
         for other, deeper in near:
-            if other >= 0 and other not in found:
-                found[other] = found[row] + deeper
+            if other >= 0 and other not in levels:
+                levels[other] = levels[row] + deeper
                 waiting.append(other)
-    return found
+    return levels
 
 
 @settings(max_examples=examples(25))
 @given(options(most=80))
-def test_trees_and_generations_are_those_that_one_walks_through(asked):
-    universe = make_universe(asked)
+def test_trees_and_generations_equal_those_of_a_graph_walk(options):
+    universe = make_universe(options)
     tree, generation = find_family_trees(universe)
     for start in np.unique(tree).tolist():
         members = walked(universe, start)
         assert sorted(members) == np.flatnonzero(tree == start).tolist()
         assert all(generation[row] == level for row, level in members.items())
         assert start == min(members)
-        assert len(members) <= asked.family_size
-        assert max(members.values()) - min(members.values()) < asked.generations
+        assert len(members) <= options.family_size
+        assert max(members.values()) - min(members.values()) < options.generations
 
 
-def test_a_tree_is_as_large_as_is_asked_for_and_the_last_has_the_rest():
+def test_trees_have_the_requested_size_and_the_last_has_the_remainder():
     tree, _ = find_family_trees(make_universe(GenerationOptions(people=110, seed=1, family_size=25)))
     assert np.unique(tree, return_counts=True)[1].tolist() == [25, 25, 25, 25, 10]
 
 
-def test_what_goes_beyond_the_options_is_said():
-    assert said(MADE) == []
-    assert said(MADE, people=201) == ["There are 200 people, and 201 were asked for."]
-    assert any(sentence.endswith("children, more than 2.") for sentence in said(MADE, branching=2))
-    assert any(sentence.endswith("has 25 people, more than 24.") for sentence in said(MADE, family_size=24))
-    assert any(sentence.endswith("has 5 generations, more than 4.") for sentence in said(MADE, generations=4))
-    assert said(MADE, collisions=0) == ["20 people have a namesake, and 0 were asked for."]
-    assert said(MADE, collisions=0.2) == ["20 people have a namesake, and 40 were asked for."]
-    assert said(MADE, friends=30) == [
+def test_violations_of_the_options_are_reported():
+    assert limit_violations(MADE) == []
+    assert limit_violations(MADE, people=201) == ["There are 200 people, and 201 were asked for."]
+    assert any(sentence.endswith("children, more than 2.") for sentence in limit_violations(MADE, branching=2))
+    assert any(sentence.endswith("has 25 people, more than 24.") for sentence in limit_violations(MADE, family_size=24))
+    assert any(
+        sentence.endswith("has 5 generations, more than 4.") for sentence in limit_violations(MADE, generations=4)
+    )
+    assert limit_violations(MADE, collisions=0) == ["20 people have a namesake, and 0 were asked for."]
+    assert limit_violations(MADE, collisions=0.2) == ["20 people have a namesake, and 40 were asked for."]
+    assert limit_violations(MADE, friends=30) == [
         f"There are {len(MADE.friends.pairs)} friendships, and about 2,985 were asked for."
     ]
-    assert len(said(replace(MADE, friends=Friendships(MADE.friends.pairs[:0])))) == 1
+    assert len(limit_violations(replace(MADE, friends=Friendships(MADE.friends.pairs[:0])))) == 1
 
 
-def test_a_foreign_surname_is_said():
+def test_a_surname_other_than_the_fathers_is_reported():
     child = int(np.flatnonzero(MADE.father >= 0)[0])
     names = list(MADE.names)
     names[child] = f"{names[child].split(' ')[0]} Elsewhere"
-    sentences = said(replace(MADE, names=names))
+    sentences = limit_violations(replace(MADE, names=names))
     assert sentences[0].endswith(f"does not bear the surname of {MADE.titles[MADE.father[child]]}, the father.")
 
 
-def test_namesakes_of_one_job_are_said():
+def test_namesakes_with_the_same_job_are_reported():
     shared = [row for row, name in enumerate(MADE.names) if MADE.names.count(name) > 1]
     job = MADE.job.copy()
     job[shared] = 0
-    sentences = said(replace(MADE, job=job))
+    sentences = limit_violations(replace(MADE, job=job))
     assert sum(sentence.endswith("have the same job.") for sentence in sentences) == 10
 
 
-def test_titles_that_are_not_made_from_names_are_said():
+def test_titles_that_do_not_match_names_are_reported():
     titles = list(MADE.titles)
     alone = next(row for row, title in enumerate(titles) if "(" not in title)
     titles[alone] += " (nobody)"
-    assert said(replace(MADE, titles=titles)) == [
+    assert limit_violations(replace(MADE, titles=titles)) == [
         f"The article of {MADE.names[alone]} is called {titles[alone]}, and should be {MADE.names[alone]}."
     ]
 
@@ -97,7 +99,7 @@ def test_titles_that_are_not_made_from_names_are_said():
 @pytest.mark.parametrize("size", [1, 2, 25, 499])
 @given(st.integers(2, 20), st.integers(2, 20), st.integers(0, 2**63 - 1))
 @settings(max_examples=examples(10))
-def test_a_family_of_any_size_grows_within_any_limits(size, generations, branching, seed):
-    asked = GenerationOptions(people=size, seed=seed, family_size=size, generations=generations, branching=branching)
-    tree, _ = find_family_trees(make_universe(asked))
+def test_families_of_any_size_grow_within_the_limits(size, generations, branching, seed):
+    options = GenerationOptions(people=size, seed=seed, family_size=size, generations=generations, branching=branching)
+    tree, _ = find_family_trees(make_universe(options))
     assert not tree.any()

@@ -1,4 +1,4 @@
-"""A small universe, and expressions about it drawn at random: every operation, over every relation and fact."""
+"""A small universe and random expressions over it, with all operations, relations and facts."""
 
 from hypothesis import strategies as st
 
@@ -19,21 +19,21 @@ NAMED = st.integers(0, len(UNIVERSE) - 1).map(ask.Named)
 
 
 def values(fact: str, rows: tuple[int, ...]) -> list[int]:
-    """What is true of any of these people, ascending."""
+    """Values of a fact of these people, ascending."""
     every = getattr(UNIVERSE, fact).tolist()
     return sorted({every[row] for row in rows if every[row] >= 0})
 
 
 @st.composite
 def having(draw: st.DrawFn) -> ask.Having:
-    """A value that somebody has."""
+    """A value that at least one person has."""
     fact = draw(st.sampled_from((*VALUES, "birth")))
     return ask.Having(fact, draw(st.sampled_from(values(fact, tuple(range(len(UNIVERSE)))))))
 
 
 @st.composite
 def chains(draw: st.DrawFn) -> ask.People:
-    """Some relations from somebody."""
+    """A chain of relations from one person."""
     people: ask.People = draw(st.one_of(NAMED, NAMED, having()))
     for _ in range(draw(st.integers(0, 2))):
         people = ask.Related(draw(RELATION_NAMES), people)
@@ -45,7 +45,7 @@ RELATED = st.builds(ask.Related, RELATION_NAMES, chains())
 
 @st.composite
 def only(draw: st.DrawFn) -> ask.Only:
-    """Relatives who pass a test that one of them nearly or really passes."""
+    """Relatives filtered by a value at or near that of one of them."""
     people, fact = draw(RELATED), draw(st.sampled_from((*VALUES, *DAYS)))
     near = values(fact, ExpressionEvaluator(UNIVERSE).evaluate(people).values) or values(
         fact, tuple(range(len(UNIVERSE)))

@@ -1,4 +1,4 @@
-"""The gold triples, read as a pattern and matched with a second program's facts, lead to the gold answers."""
+"""Gold triples: matching the decomposition as a pattern gives the gold answers."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -12,8 +12,8 @@ from fiction.questions.decomposition import build_triples, classify_structure
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
-from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import FACTS, WOMEN, PlainWorld, spoken
+from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 WORLD = PlainWorld(UNIVERSE)
 Known = dict[str, dict[str, set[str]]]
@@ -29,19 +29,21 @@ BASE = {
 }
 
 
-def told(expression: ask.Expression) -> dict[str, Any]:
+def decompose(expression: ask.Expression) -> dict[str, Any]:
     reasoning = ReasoningBuilder(THINGS)
     return build_triples(expression, reasoning, reasoning.build_tree(expression))
 
 
 def everything() -> Known:
-    """All facts of the plain world, as completed triples name them."""
-    known: Known = {"sex or gender": {t: {"female" if p["female"] else "male"} for t, p in WORLD.people.items()}}
+    """All facts of the plain world by relation label."""
+    facts_by_relation: Known = {
+        "sex or gender": {t: {"female" if p["female"] else "male"} for t, p in WORLD.people.items()}
+    }
     for relation in ("father", "mother", "spouse", "child", "sibling", "friend", *FACTS):
-        known[relation] = {title: set(map(text, WORLD.relate(title, relation))) for title in WORLD.people}
-    known["located in"] = {town: {region} for town, (region, _) in WORLD.towns.items()}
-    known["country"] = {town: {country} for town, (_, country) in WORLD.towns.items()}
-    return known
+        facts_by_relation[relation] = {title: set(map(text, WORLD.relate(title, relation))) for title in WORLD.people}
+    facts_by_relation["located in"] = {town: {region} for town, (region, _) in WORLD.towns.items()}
+    facts_by_relation["country"] = {town: {country} for town, (_, country) in WORLD.towns.items()}
+    return facts_by_relation
 
 
 def text(value: Any) -> str:
@@ -52,37 +54,37 @@ EVERYTHING = everything()
 
 
 def completed(rows: list[dict[str, Any]]) -> Known:
-    known: Known = {}
+    facts_by_relation: Known = {}
     for row in rows:
-        known.setdefault(row["relation"], {}).setdefault(row["subject"], set()).add(row["object"])
-    return known
+        facts_by_relation.setdefault(row["relation"], {}).setdefault(row["subject"], set()).add(row["object"])
+    return facts_by_relation
 
 
-def facts(known: Known, relation: str) -> Iterator[tuple[str, str]]:
-    """Who is related to what, by the words of a decomposition."""
+def facts(facts_by_relation: Known, relation: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a relation by its label."""
     if relation == "parent":
-        yield from (*facts(known, "father"), *facts(known, "mother"))
+        yield from (*facts(facts_by_relation, "father"), *facts(facts_by_relation, "mother"))
         return
     base = {**BASE, "region": "located in"}.get(relation, relation)
-    for subject, objects in known.get(base, {}).items():
-        for found in objects:
-            gender = known.get("sex or gender", {}).get(found, set())
-            wanted = {"female"} if relation in WOMEN else {"male"}
+    for subject, objects in facts_by_relation.get(base, {}).items():
+        for person in objects:
+            gender = facts_by_relation.get("sex or gender", {}).get(person, set())
+            expected = {"female"} if relation in WOMEN else {"male"}
             # A father is a man by what the word says; only a word that the graph has not needs the gender.
-            if relation not in BASE or gender == wanted:
-                yield subject, found
+            if relation not in BASE or gender == expected:
+                yield subject, person
 
 
-def match(pattern: list[list[str]], known: Known) -> list[Binding]:
-    """Every way to fill in what is to be found."""
+def match(pattern: list[list[str]], facts_by_relation: Known) -> list[Binding]:
+    """All bindings of the unknowns."""
     bindings: list[Binding] = [{}]
-    for subject, relation, wanted in pattern:
-        pairs = sorted(facts(known, relation))
+    for subject, relation, value in pattern:
+        pairs = sorted(facts(facts_by_relation, relation))
         bindings = [
             new
             for binding in bindings
             for left, right in pairs
-            if (new := fill(fill(binding, subject, left), wanted, right)) is not None
+            if (new := fill(fill(binding, subject, left), value, right)) is not None
         ]
     return bindings
 
@@ -99,25 +101,25 @@ def fill(binding: Binding | None, name: str, value: str) -> Binding | None:
     return binding if value == name or (name[:1].isdigit() and spoken(name).isoformat() == value) else None
 
 
-def answered(expression: ask.Expression, pattern: list[list[str]], known: Known) -> list[str]:
-    """The answers to an expression that no relation compares, from what the pattern matches."""
+def answered(expression: ask.Expression, pattern: list[list[str]], facts_by_relation: Known) -> list[str]:
+    """Answers of an expression without comparison, from the bindings."""
     if isinstance(expression, ask.Count):
-        return [str(len(answered(expression.of, pattern, known)))]
+        return [str(len(answered(expression.of, pattern, facts_by_relation)))]
     if not pattern:
         assert isinstance(expression, ask.Named)
         return [UNIVERSE.titles[expression.person]]
-    found = match(pattern, known)
+    bindings = match(pattern, facts_by_relation)
     if isinstance(expression, ask.Most):
         *_, (person, _, day) = pattern
-        end = (min if expression.first else max)((binding[day] for binding in found), default="")
-        return sorted({binding.get(person, person) for binding in found if binding[day] == end})
-    subject, _, wanted = pattern[-1]
-    asked = subject if isinstance(expression, ask.Only | ask.Having | ask.Both) and "#" not in wanted else wanted
-    return sorted({binding[asked] for binding in found})
+        end = (min if expression.first else max)((binding[day] for binding in bindings), default="")
+        return sorted({binding.get(person, person) for binding in bindings if binding[day] == end})
+    subject, _, value = pattern[-1]
+    unknown = subject if isinstance(expression, ask.Only | ask.Having | ask.Both) and "#" not in value else value
+    return sorted({binding[unknown] for binding in bindings})
 
 
 def is_simple(expression: ask.Expression) -> bool:
-    """Whether nothing is compared or judged, and an end is only looked for last."""
+    """Whether it has no comparison or judgement, and superlatives only at the end."""
     if isinstance(expression, ask.Compare | ask.Same | ask.Judge):
         return False
     if isinstance(expression, ask.Count) and (expression.each or not expression.of):
@@ -130,8 +132,8 @@ def is_simple(expression: ask.Expression) -> bool:
 def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression: Any) -> None:
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
     gold = sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
-    found = told(expression)
-    assert answered(expression, found["decomposition"], EVERYTHING) == gold
+    triples = decompose(expression)
+    assert answered(expression, triples["decomposition"], EVERYTHING) == gold
 
 
 @settings(max_examples=examples(150))
@@ -139,15 +141,15 @@ def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression
 def test_the_completed_triples_alone_suffice_for_the_answers(expression: Any) -> None:
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
     gold = sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
-    found = told(expression)
-    if not found.get("left_off"):
-        assert answered(expression, found["decomposition"], completed(found["completed"])) == gold
+    triples = decompose(expression)
+    if not triples.get("left_off"):
+        assert answered(expression, triples["decomposition"], completed(triples["completed"])) == gold
 
 
 @settings(max_examples=examples(200))
 @given(EXPRESSIONS)
 def test_every_completed_triple_is_a_fact_with_its_ids_and_stands_once(expression: Any) -> None:
-    rows = told(expression)["completed"]
+    rows = decompose(expression)["completed"]
     for row in rows:
         assert row["object"] in EVERYTHING[row["relation"]][row["subject"]]
         assert PROPERTY_LABELS[row["pid"]][0] == row["relation"]
@@ -164,9 +166,9 @@ def test_every_completed_triple_is_a_fact_with_its_ids_and_stands_once(expressio
 
 @settings(max_examples=examples(200))
 @given(EXPRESSIONS)
-def test_what_is_to_be_found_is_numbered_as_it_is_met(expression: Any) -> None:
-    pattern = told(expression)["decomposition"]
-    names = dict.fromkeys(name for subject, _, wanted in pattern for name in (subject, wanted) if "#" in name)
+def test_unknowns_are_numbered_in_order(expression: Any) -> None:
+    pattern = decompose(expression)["decomposition"]
+    names = dict.fromkeys(name for subject, _, value in pattern for name in (subject, value) if "#" in name)
     numbers = [int(name.partition("#")[2]) for name in names]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert all(len(triple) == 3 and all(triple) for triple in pattern)
@@ -174,14 +176,14 @@ def test_what_is_to_be_found_is_numbered_as_it_is_met(expression: Any) -> None:
 
 @settings(max_examples=examples(100))
 @given(EXPRESSIONS)
-def test_a_chain_is_one_path_from_the_start_to_what_is_asked_for(expression: Any) -> None:
-    pattern = told(expression)["decomposition"]
+def test_a_chain_is_one_path_from_start_to_answer(expression: Any) -> None:
+    pattern = decompose(expression)["decomposition"]
     if classify_structure(expression) == "chain":
         having = [triple for triple in pattern[:1] if "#" not in triple[2]]
         links = pattern[len(having) :]
         start = having[0][0] if having else (links[0][0] if links else "")
-        for subject, _, wanted in links:
+        for subject, _, value in links:
             assert subject == start
-            start = wanted
+            start = value
     else:
         assert not ask.is_chain(expression)

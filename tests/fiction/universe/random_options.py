@@ -1,4 +1,4 @@
-"""Options drawn at random, and what tells two universes apart."""
+"""Random generation options, and a hash of universes."""
 
 from dataclasses import fields
 from hashlib import sha256
@@ -14,7 +14,7 @@ from fiction.universe.universe import Universe
 def options(
     draw: st.DrawFn, *, most: int = 150, collisions: st.SearchStrategy[float] | None = None
 ) -> GenerationOptions:
-    """Options of a small universe, at the edges of what is allowed as well as in the middle."""
+    """Strategy for options of a small universe, including the limits."""
     return GenerationOptions(
         people=draw(st.integers(1, most)),
         seed=draw(st.integers(0, 2**63 - 1)),
@@ -27,13 +27,13 @@ def options(
 
 
 def digest(universe: Universe) -> str:
-    """A hash of everything in the universe."""
+    """Hash of all arrays and texts of the universe."""
     whole = sha256()
     for part in (universe, universe.friends, universe.places):
-        for each in fields(part):
-            value = getattr(part, each.name)
+        for attribute in fields(part):
+            value = getattr(part, attribute.name)
             if isinstance(value, np.ndarray):
-                whole.update(f"{each.name} {value.dtype.str} {value.shape}".encode() + value.tobytes())
+                whole.update(f"{attribute.name} {value.dtype.str} {value.shape}".encode() + value.tobytes())
             elif isinstance(value, int | list | tuple):
-                whole.update(f"{each.name} {value if isinstance(value, int) else tuple(value)}".encode())
+                whole.update(f"{attribute.name} {value if isinstance(value, int) else tuple(value)}".encode())
     return whole.hexdigest()

@@ -8,20 +8,20 @@ from fiction.universe.random_streams import RandomStream, create_generator
 from fiction.universe.universe import IdArray
 
 
-def drawn(people: int, mean: float, seed: int = 0) -> IdArray:
+def draw(people: int, mean: float, seed: int = 0) -> IdArray:
     return draw_friendships(people, mean, create_generator(seed, RandomStream.FRIENDSHIPS)).pairs
 
 
 @pytest.mark.parametrize("people", range(1, 40))
-def test_with_every_chance_everybody_is_a_friend_of_everybody_once(people):
+def test_a_complete_friendship_graph_has_every_pair_once(people):
     every = [[one, other] for one in range(people) for other in range(one + 1, people)]
-    assert drawn(people, people).tolist() == every
-    assert len(drawn(people, 0)) == 0
+    assert draw(people, people).tolist() == every
+    assert len(draw(people, 0)) == 0
 
 
 @given(st.integers(1, 5000), st.floats(0, 100), st.integers(0, 2**63 - 1))
 def test_friendships_are_pairs_of_two_people_each_once_and_sorted(people, mean, seed):
-    pairs = drawn(people, mean, seed)
+    pairs = draw(people, mean, seed)
     assert pairs.shape == (len(pairs), 2)
     assert pairs.dtype == np.int32
     assert np.all(pairs[:, 0] < pairs[:, 1])
@@ -31,30 +31,30 @@ def test_friendships_are_pairs_of_two_people_each_once_and_sorted(people, mean, 
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e-300, 1e-9])
-def test_next_to_no_friendships_take_next_to_no_memory(mean):
-    assert len(drawn(5_000_000, mean)) == 0
+def test_a_sparse_friendship_graph_needs_little_memory(mean):
+    assert len(draw(5_000_000, mean)) == 0
 
 
 @pytest.mark.parametrize(("people", "draws"), [(1500, 20), (30_000, 1)])
-def test_friends_are_as_many_as_in_a_random_graph(people, draws):
+def test_numbers_of_friends_follow_the_binomial_distribution(people, draws):
     # Both ways of drawing, pair by pair and block by block, are held against the same distribution.
-    found = np.concatenate([np.bincount(drawn(people, 3.0, seed).ravel(), minlength=people) for seed in range(draws)])
+    counts = np.concatenate([np.bincount(draw(people, 3.0, seed).ravel(), minlength=people) for seed in range(draws)])
     expected, chance_of = [], float(np.exp(-3.0))
     for count in range(1, 13):
         expected.append(chance_of)
         chance_of *= 3.0 / count
-    shares = np.bincount(found, minlength=12)[:12] / len(found)
+    shares = np.bincount(counts, minlength=12)[:12] / len(counts)
     assert np.abs(shares - expected).max() < 0.01
-    assert abs(found.mean() - 3.0) < 0.06
-    assert abs(found.var() - 3.0) < 0.12
+    assert abs(counts.mean() - 3.0) < 0.06
+    assert abs(counts.var() - 3.0) < 0.12
 
 
-def test_every_pair_is_as_likely_as_any_other():
+def test_all_pairs_are_equally_likely():
     people, draws = 2003, 60
-    found = np.concatenate([drawn(people, 20.0, seed) for seed in range(draws)])
+    friendships = np.concatenate([draw(people, 20.0, seed) for seed in range(draws)])
     numbers = np.arange(people) * 10 // people
     counts = np.zeros((10, 10))
-    np.add.at(counts, (numbers[found[:, 0]], numbers[found[:, 1]]), 1)
+    np.add.at(counts, (numbers[friendships[:, 0]], numbers[friendships[:, 1]]), 1)
     sizes = np.bincount(numbers)
     pairs = np.triu(np.outer(sizes, sizes), 1) + np.diag(sizes * (sizes - 1) // 2)
     expected = pairs * 20.0 / people * draws
@@ -62,5 +62,5 @@ def test_every_pair_is_as_likely_as_any_other():
     # Five standard deviations for each of 55 blocks of pairs.
     assert np.all(np.abs(counts[above] - expected[above]) < 5 * np.sqrt(expected[above]))
     # And no pair is drawn oftener than chance would have it.
-    keys = found[:, 0].astype(np.int64) * people + found[:, 1]
+    keys = friendships[:, 0].astype(np.int64) * people + friendships[:, 1]
     assert np.unique(keys, return_counts=True)[1].max() <= 8

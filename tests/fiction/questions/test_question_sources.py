@@ -1,4 +1,4 @@
-"""Needs against a second program, in plain sets and dictionaries, that tries all seven sets of sources."""
+"""Needs compared with an independent exhaustive search over all sets of sources."""
 
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import get_relation
 from fiction.universe.universe import FACTS, FactSources, Universe
 from tests.examples import examples
-from tests.fiction.questions.asked import EXPRESSIONS, UNIVERSE
+from tests.fiction.questions.sample_expressions import EXPRESSIONS, UNIVERSE
 
 BITS = {"text": 1, "graph": 2, "web": 4}
 HIDDEN = "hidden"
@@ -24,25 +24,25 @@ GROWING = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask
 
 
 class Plain:
-    """What some sources tell, as dictionaries; `way` is every set that an answer was found by."""
+    """Facts of some sources as dictionaries; `way` records every intermediate set."""
 
-    def __init__(self, universe: Universe, told: FactSources, sources: int) -> None:
+    def __init__(self, universe: Universe, fact_sources: FactSources, sources: int) -> None:
         self.universe, self.rows = universe, range(len(universe))
         self.facts: dict[str, list[Any]] = {}
         for fact in FACTS:
-            values, masks = getattr(universe, fact).tolist(), told.masks[fact].tolist()
+            values, masks = getattr(universe, fact).tolist(), fact_sources.masks[fact].tolist()
             self.facts[fact] = [
                 None if value < 0 else value if mask & sources else HIDDEN
                 for value, mask in zip(values, masks, strict=True)
             ]
-        pairs = zip(universe.friends.pairs.tolist(), told.friends.tolist(), strict=True)
+        pairs = zip(universe.friends.pairs.tolist(), fact_sources.friends.tolist(), strict=True)
         self.friends = {frozenset(pair) for pair, mask in pairs if mask & sources}
         self.way: list[Any] = []
 
     def answer(self, expression: ask.Expression) -> set[Any]:
-        found = getattr(self, type(expression).__name__.lower())(expression)
-        self.way.append(found)
-        return set(found)
+        result = getattr(self, type(expression).__name__.lower())(expression)
+        self.way.append(result)
+        return set(result)
 
     def named(self, named: ask.Named) -> set[int]:
         return {named.person}
@@ -51,11 +51,11 @@ class Plain:
         return {row for row in self.rows if self.facts[having.fact][row] == having.value}
 
     def related(self, related: ask.Related) -> set[int]:
-        people, asked = self.answer(related.of), get_relation(related.relation)
-        for step in asked.steps:
-            people = {found for person in people for found in self.step(person, step)}
+        people, relation = self.answer(related.of), get_relation(related.relation)
+        for step in relation.steps:
+            people = {relative for person in people for relative in self.step(person, step)}
             self.way.append(people)
-        return {row for row in people if asked.women in (None, bool(self.universe.female[row]))}
+        return {row for row in people if relation.women in (None, bool(self.universe.female[row]))}
 
     def parents(self, person: int) -> list[Any]:
         return [self.facts["father"][person], self.facts["mother"][person]]
@@ -73,24 +73,24 @@ class Plain:
         return {other for pair in self.friends if person in pair for other in pair - {person}}
 
     def look(self, fact: str, people: set[int]) -> dict[int, Any]:
-        found = {person: self.facts[fact][person] for person in people}
-        self.way.append(found)
-        return found
+        values = {person: self.facts[fact][person] for person in people}
+        self.way.append(values)
+        return values
 
     def only(self, only: ask.Only) -> set[int]:
-        found = self.look(only.fact, self.answer(only.of))
-        known = {person: value for person, value in found.items() if isinstance(value, int)}
+        values = self.look(only.fact, self.answer(only.of))
+        dated = {person: value for person, value in values.items() if isinstance(value, int)}
         tests = {"is": lambda v: v == only.value, "before": lambda v: v < only.value, "after": lambda v: v > only.value}
-        return {person for person, value in known.items() if tests[only.test](value)}
+        return {person for person, value in dated.items() if tests[only.test](value)}
 
     def both(self, both: ask.Both) -> set[int]:
         return self.answer(both.left) & self.answer(both.right)
 
     def most(self, most: ask.Most) -> set[int]:
-        found = self.look(most.fact, self.answer(most.of))
-        known = [value for value in found.values() if isinstance(value, int)]
-        end = (min if most.first else max)(known, default=None)
-        return {person for person, value in found.items() if value == end and end is not None}
+        values = self.look(most.fact, self.answer(most.of))
+        days = [value for value in values.values() if isinstance(value, int)]
+        end = (min if most.first else max)(days, default=None)
+        return {person for person, value in values.items() if value == end and end is not None}
 
     def fact(self, fact: ask.Fact) -> set[int]:
         return {value for value in self.look(fact.fact, self.answer(fact.of)).values() if isinstance(value, int)}
@@ -110,8 +110,8 @@ class Plain:
         return {len(self.related(ask.Related(count.of.relation, ask.Named(person)))) for person in sorted(whose)}
 
     def one(self, expression: ask.People) -> int | None:
-        found = self.answer(expression)
-        return found.pop() if len(found) == 1 else None
+        result = self.answer(expression)
+        return result.pop() if len(result) == 1 else None
 
     def compare(self, compare: ask.Compare) -> set[int]:
         people = [self.one(compare.left), self.one(compare.right)]
@@ -133,15 +133,15 @@ class Plain:
         left, right = self.one(judge.left), self.one(judge.right)
         if left is None or right is None:
             return set()
-        asked = {
+        lookups = {
             "met": [("birth", left), ("birth", right), ("death", left), ("death", right)],
             "wedding": [("wedding", right), ("birth", left), ("death", left)],
             "passport": [("residence", left), ("residence", right)],
         }[judge.strategy]
-        found = [self.look(fact, {person})[person] for fact, person in asked]
-        if HIDDEN in found:
+        values = [self.look(fact, {person})[person] for fact, person in lookups]
+        if HIDDEN in values:
             return set()
-        return getattr(self, f"_{judge.strategy}")(*found)
+        return getattr(self, f"_{judge.strategy}")(*values)
 
     def _met(self, born: int, other: int, died: int | None, other_died: int | None) -> set[bool]:
         return {(died is None or other <= died) and (other_died is None or born <= other_died)}
@@ -157,26 +157,26 @@ def grows(expression: ask.Expression) -> bool:
     return isinstance(expression, GROWING) and all(map(grows, ask.child_expressions(expression)))
 
 
-def needs(universe: Universe, told: FactSources, expression: ask.Expression) -> list[list[str]]:
-    everything = Plain(universe, told, 7)
+def needs(universe: Universe, fact_sources: FactSources, expression: ask.Expression) -> list[list[str]]:
+    everything = Plain(universe, fact_sources, 7)
     answer = everything.answer(expression)
     derive = []
     for chosen in (set(names) for size in (1, 2, 3) for names in combinations(BITS, size)):
-        plain = Plain(universe, told, sum(BITS[name] for name in chosen))
+        plain = Plain(universe, fact_sources, sum(BITS[name] for name in chosen))
         if plain.answer(expression) == answer and ((bool(answer) and grows(expression)) or plain.way == everything.way):
             derive.append(chosen)
     return [[name for name in BITS if name in one] for one in derive if not any(other < one for other in derive)]
 
 
 def masks(universe: Universe, seed: int) -> FactSources:
-    """Every fact in any sources but none in none; what two people share in the same ones."""
+    """Random fact sources, at least one per fact, equal for both partners."""
     chance = np.random.default_rng(seed)
-    found = {fact: chance.integers(1, 8, len(universe)).astype(np.uint8) for fact in FACTS}
+    masks = {fact: chance.integers(1, 8, len(universe)).astype(np.uint8) for fact in FACTS}
     for fact in ("spouse", "wedding"):
         for row, other in enumerate(universe.spouse.tolist()):
             if other > row:
-                found[fact][other] = found[fact][row]
-    return FactSources(found, chance.integers(1, 8, len(universe.friends.pairs)).astype(np.uint8))
+                masks[fact][other] = masks[fact][row]
+    return FactSources(masks, chance.integers(1, 8, len(universe.friends.pairs)).astype(np.uint8))
 
 
 TOLD = [
@@ -184,60 +184,62 @@ TOLD = [
     masks(UNIVERSE, 2),
     assign_sources(UNIVERSE, parse_split("text=60,graph=30,web=10", "entity"), 3),
 ]
-NEEDS = [SourceNeeds(UNIVERSE, told) for told in TOLD]
+NEEDS = [SourceNeeds(UNIVERSE, fact_sources) for fact_sources in TOLD]
 
 
 @example(ask.Count(ask.Related("aunt", ask.Named(1)), each=True), 0)
 @settings(max_examples=examples(150))
 @given(EXPRESSIONS, st.sampled_from(range(len(TOLD))))
-def test_the_smallest_sets_of_sources_are_those_of_a_plain_search(expression: ask.Expression, told: int) -> None:
-    assert NEEDS[told].find_sufficient_sets(expression) == needs(UNIVERSE, TOLD[told], expression)
+def test_needs_equal_those_of_an_exhaustive_search(expression: ask.Expression, fact_sources: int) -> None:
+    assert NEEDS[fact_sources].find_sufficient_sets(expression) == needs(UNIVERSE, TOLD[fact_sources], expression)
 
 
-def test_the_questions_of_a_world_need_what_a_plain_search_finds() -> None:
+def test_needs_of_a_worlds_questions_equal_those_of_an_exhaustive_search() -> None:
     options = GenerationOptions(people=60, seed=8, per_template=1, split="text=50,graph=35,web=15")
     universe = make_universe(options)
-    told = assign_sources(universe, parse_split(options.split), options.seed)
-    for question in sample_questions(universe, told, options):
-        assert question.needs == needs(universe, told, question.expression), question.text
+    fact_sources = assign_sources(universe, parse_split(options.split), options.seed)
+    for question in sample_questions(universe, fact_sources, options):
+        assert question.needs == needs(universe, fact_sources, question.expression), question.text
 
 
 def only_told(**sources: int) -> FactSources:
-    """These facts in these sources, everything else everywhere."""
+    """These facts in these sources, all others in every source."""
     every = {fact: np.full(len(UNIVERSE), sources.get(fact, 7), np.uint8) for fact in FACTS}
     return FactSources(every, np.full(len(UNIVERSE.friends.pairs), sources.get("friend", 7), np.uint8))
 
 
 def test_a_chain_over_two_sources_needs_both() -> None:
     child = int(np.flatnonzero(UNIVERSE.father >= 0)[0])
-    asked = ask.Fact("job", ask.Related("father", ask.Named(child)))
-    assert SourceNeeds(UNIVERSE, only_told(father=1, job=4)).find_sufficient_sets(asked) == [["text", "web"]]
-    assert SourceNeeds(UNIVERSE, only_told(father=3, job=2)).find_sufficient_sets(asked) == [["graph"]]
-    assert SourceNeeds(UNIVERSE, only_told()).find_sufficient_sets(asked) == [["text"], ["graph"], ["web"]]
+    expression = ask.Fact("job", ask.Related("father", ask.Named(child)))
+    assert SourceNeeds(UNIVERSE, only_told(father=1, job=4)).find_sufficient_sets(expression) == [["text", "web"]]
+    assert SourceNeeds(UNIVERSE, only_told(father=3, job=2)).find_sufficient_sets(expression) == [["graph"]]
+    assert SourceNeeds(UNIVERSE, only_told()).find_sufficient_sets(expression) == [["text"], ["graph"], ["web"]]
 
 
-def test_who_is_still_alive_is_told_by_everybody_who_tells_of_no_death() -> None:
+def test_a_missing_death_needs_no_source() -> None:
     alive = int(np.flatnonzero(UNIVERSE.death < 0)[0])
-    asked = ask.Fact("death", ask.Named(alive))
-    assert SourceNeeds(UNIVERSE, only_told(death=1)).find_sufficient_sets(asked) == [["text"], ["graph"], ["web"]]
+    expression = ask.Fact("death", ask.Named(alive))
+    assert SourceNeeds(UNIVERSE, only_told(death=1)).find_sufficient_sets(expression) == [["text"], ["graph"], ["web"]]
 
 
-def test_no_sibling_is_known_for_certain_only_to_whoever_knows_the_parents() -> None:
+def test_the_absence_of_siblings_needs_the_source_of_the_parents() -> None:
     children = np.bincount(UNIVERSE.father[UNIVERSE.father >= 0], minlength=len(UNIVERSE))
     fathers = UNIVERSE.father
     alone = next(row for row in range(len(UNIVERSE)) if fathers[row] >= 0 and children[fathers[row]] == 1)
-    asked = ask.Related("sibling", ask.Named(alone))
-    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).find_sufficient_sets(asked) == [["graph"]]
-    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).find_sufficient_sets(ask.Count(asked)) == [["graph"]]
+    expression = ask.Related("sibling", ask.Named(alone))
+    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).find_sufficient_sets(expression) == [["graph"]]
+    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).find_sufficient_sets(ask.Count(expression)) == [
+        ["graph"]
+    ]
 
 
-def test_a_count_needs_all_whom_it_counts_and_one_of_them_is_not_enough() -> None:
+def test_a_count_needs_the_sources_of_all_counted_people() -> None:
     sizes = UNIVERSE.friends_of.list_sizes()
     person = int(np.argmax(sizes))
     pairs = UNIVERSE.friends.pairs
     half = (np.arange(len(pairs)) % 2 + 1).astype(np.uint8)
-    told = FactSources(only_told().masks, half)
-    asked = ask.Count(ask.Related("friend", ask.Named(person)))
+    fact_sources = FactSources(only_told().masks, half)
+    expression = ask.Count(ask.Related("friend", ask.Named(person)))
     own = half[(pairs == person).any(axis=1)]
     assert set(own.tolist()) == {1, 2}
-    assert SourceNeeds(UNIVERSE, told).find_sufficient_sets(asked) == [["text", "graph"]]
+    assert SourceNeeds(UNIVERSE, fact_sources).find_sufficient_sets(expression) == [["text", "graph"]]

@@ -1,4 +1,4 @@
-"""The constraints once more, one by one with calendar dates in plain Python: what `violations` is compared with."""
+"""Independent check of the constraints in plain Python with calendar dates."""
 
 from collections import Counter, defaultdict
 from datetime import date
@@ -26,59 +26,59 @@ KINDS = (
     "is there twice",
     "have the title",
 )
-"""What each sentence has, and no sentence of another kind."""
+"""A phrase that identifies the sentences of each kind of violation."""
 
 
 def kinds(sentences: list[str]) -> Counter[str]:
-    """How often each kind of constraint is said to be broken."""
-    found: Counter[str] = Counter()
+    """Number of reported violations by kind."""
+    counts: Counter[str] = Counter()
     for sentence in sentences:
         (kind,) = [kind for kind in KINDS if kind in sentence]
-        found[kind] += 1
-    return found
+        counts[kind] += 1
+    return counts
 
 
 def broken(universe: Universe) -> Counter[str]:
-    """How often each kind of constraint is broken."""
-    found: Counter[str] = Counter()
+    """Number of actual violations by kind."""
+    counts: Counter[str] = Counter()
     for row in range(len(universe)):
-        _person(universe, row, found)
-    found["days apart"] = len(_too_close(universe))
-    found["have the title"] = len(universe) - len(set(universe.titles))
+        _person(universe, row, counts)
+    counts["days apart"] = len(_too_close(universe))
+    counts["have the title"] = len(universe) - len(set(universe.titles))
     pairs = universe.friends.pairs.tolist()
     for place, (one, other) in enumerate(pairs):
-        found["lower row first"] += one >= other
-        found["is there twice"] += [one, other] in pairs[:place]
-    return +found
+        counts["lower row first"] += one >= other
+        counts["is there twice"] += [one, other] in pairs[:place]
+    return +counts
 
 
-def _person(universe: Universe, row: int, found: Counter[str]) -> None:
+def _person(universe: Universe, row: int, counts: Counter[str]) -> None:
     father, mother, spouse = (int(getattr(universe, fact)[row]) for fact in ("father", "mother", "spouse"))
     birth, death, wedding = (_day(universe, fact, row) for fact in ("birth", "death", "wedding"))
-    found["one parent"] += (father == -1) != (mother == -1)
-    found["is a woman"] += father >= 0 and bool(universe.female[father])
-    found["is a man"] += mother >= 0 and not universe.female[mother]
-    found["no couple"] += father >= 0 and mother >= 0 and universe.spouse[father] != mother
+    counts["one parent"] += (father == -1) != (mother == -1)
+    counts["is a woman"] += father >= 0 and bool(universe.female[father])
+    counts["is a man"] += mother >= 0 and not universe.female[mother]
+    counts["no couple"] += father >= 0 and mother >= 0 and universe.spouse[father] != mother
     for parent in (father, mother):
         if parent >= 0:
-            found["at the birth of"] += not _may_have_a_child(_day(universe, "birth", parent), birth)
+            counts["at the birth of"] += not _may_have_a_child(_day(universe, "birth", parent), birth)
             died = _day(universe, "death", parent)
-            found["was dead for"] += died is not None and (birth - died).days > (270 if parent == father else 0)
-    found["their own partner"] += spouse == row
-    found["another or none"] += spouse >= 0 and universe.spouse[spouse] != row
-    found["had a wedding and has no partner"] += wedding is not None and spouse == -1
+            counts["was dead for"] += died is not None and (birth - died).days > (270 if parent == father else 0)
+    counts["their own partner"] += spouse == row
+    counts["another or none"] += spouse >= 0 and universe.spouse[spouse] != row
+    counts["had a wedding and has no partner"] += wedding is not None and spouse == -1
     if spouse > row:
-        found["on two days"] += wedding != _day(universe, "wedding", spouse)
+        counts["on two days"] += wedding != _day(universe, "wedding", spouse)
     if wedding is not None:
-        found["younger than 16 at the wedding"] += wedding < _birthday(birth, 16)
-        found["was dead at the wedding"] += death is not None and wedding > death
+        counts["younger than 16 at the wedding"] += wedding < _birthday(birth, 16)
+        counts["was dead at the wedding"] += death is not None and wedding > death
     today = date.fromordinal(universe.today)
-    found["is after"] += sum(day is not None and day > today for day in (birth, death, wedding))
-    found["died before"] += death is not None and death < birth
+    counts["is after"] += sum(day is not None and day > today for day in (birth, death, wedding))
+    counts["died before"] += death is not None and death < birth
 
 
 def _too_close(universe: Universe) -> set[tuple[int, int]]:
-    """Siblings of whom one is born after the other, with nobody between, too early."""
+    """Consecutive siblings that were born too close together."""
     families: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for row in range(len(universe)):
         for kind, parent in (("father", int(universe.father[row])), ("mother", int(universe.mother[row]))):

@@ -1,4 +1,4 @@
-"""The gold sub-questions: the answers of each follow from its facts, or from the answers that it names."""
+"""Gold sub-questions: the answers follow from the facts or from the referenced answers."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Named, Related
 from fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
-from tests.fiction.questions.asked import EXPRESSIONS, THINGS, UNIVERSE
 from tests.fiction.questions.plain_world import PlainWorld, spoken
+from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 WORLD = PlainWorld(UNIVERSE)
 REFERENCE = re.compile(r"#(\d+)")
@@ -26,20 +26,20 @@ SENTENCES = (
     r"(?P<s>.+) lies in the (?P<r>region|country) (?P<o>.+)\.",
 )
 BY_SUBJECT = ("Who of ", "Who works as ", "Whose hobby ", "Who was born ", "Who lives in ")
-"""The questions whose answers have the fact; those of all others are what the facts lead to."""
+"""Questions whose answers are the subjects of the facts; for all others they are the objects."""
 
 
-def told(expression: Any) -> list[dict[str, Any]]:
+def build(expression: Any) -> list[dict[str, Any]]:
     reasoning = ReasoningBuilder(THINGS)
-    found: list[dict[str, Any]] = build_subquestions(reasoning, reasoning.build_tree(expression))
-    return found
+    encoded: list[dict[str, Any]] = build_subquestions(reasoning, reasoning.build_tree(expression))
+    return encoded
 
 
 def read(sentence: str) -> tuple[str, str, str]:
-    """Subject, relation and object of a sentence; AssertionError unless it is true."""
-    found = next(filter(None, (re.fullmatch(pattern, sentence) for pattern in SENTENCES)), None)
-    assert found, sentence
-    subject, relation, value = found["s"], found["r"], found.groupdict().get("o", "")
+    """Parse a sentence into subject, relation and object; asserts that it is true."""
+    match = next(filter(None, (re.fullmatch(pattern, sentence) for pattern in SENTENCES)), None)
+    assert match, sentence
+    subject, relation, value = match["s"], match["r"], match.groupdict().get("o", "")
     if not value:
         assert WORLD.people[subject]["female"] == (relation == "female")
         return subject, relation, value
@@ -56,8 +56,8 @@ def text(value: Any) -> str:
 
 @settings(max_examples=examples(200))
 @given(EXPRESSIONS)
-def test_the_answers_of_what_is_looked_up_are_in_its_facts_and_nothing_else_is(expression: Any) -> None:
-    for one in told(expression):
+def test_the_facts_of_a_subquestion_give_exactly_its_answers(expression: Any) -> None:
+    for one in build(expression):
         answers = [answer["text"] for answer in one["answers"]]
         assert one["count"] == len(answers) + one.get("left_off", 0)
         if not one["retrieval"]:
@@ -65,35 +65,35 @@ def test_the_answers_of_what_is_looked_up_are_in_its_facts_and_nothing_else_is(e
         elif not one.get("more_facts") and not one.get("left_off"):
             facts = [read(sentence) for sentence in one["facts"]]
             by_subject = one["question"].startswith(BY_SUBJECT)
-            found = {subject if by_subject else value for subject, _, value in facts if value}
-            assert found == set(answers)
+            related = {subject if by_subject else value for subject, _, value in facts if value}
+            assert related == set(answers)
 
 
 @settings(max_examples=examples(200))
 @given(EXPRESSIONS)
-def test_the_last_answer_is_the_questions_and_a_reference_points_back(expression: Any) -> None:
-    asked = told(expression)
-    for place, one in enumerate(asked, 1):
+def test_the_last_answer_is_that_of_the_question_and_references_point_back(expression: Any) -> None:
+    subquestions = build(expression)
+    for place, one in enumerate(subquestions, 1):
         assert all(int(number) < place for number in REFERENCE.findall(one["question"]))
         # Whoever could be looked up needs a source; what follows from other answers names some.
         assert one["retrieval"] or REFERENCE.search(one["question"])
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
     gold = [THINGS.answer_text(answer.kind, value) for value in answer.values]
-    if asked:
-        assert [each["text"] for each in asked[-1]["answers"]] == gold[: len(asked[-1]["answers"])]
-        assert asked[-1]["count"] == len(gold)
+    if subquestions:
+        assert [answer["text"] for answer in subquestions[-1]["answers"]] == gold[: len(subquestions[-1]["answers"])]
+        assert subquestions[-1]["count"] == len(gold)
 
 
-def test_whoever_shares_a_name_is_asked_about_with_what_tells_them_apart() -> None:
+def test_namesakes_are_named_by_title() -> None:
     namesakes = [row for row, title in enumerate(UNIVERSE.titles) if title != UNIVERSE.names[row]]
     assert namesakes
     for row in namesakes:
-        (asked,) = told(Related("parent", Named(row)))
-        assert asked["question"] == f"Who is the parent of {UNIVERSE.titles[row]}?"
+        (subquestions,) = build(Related("parent", Named(row)))
+        assert subquestions["question"] == f"Who is the parent of {UNIVERSE.titles[row]}?"
 
 
 def is_published_decomposition(questions: list[str]) -> bool:
-    """Whether they are questions of which each names only answers of earlier ones."""
+    """Whether each question refers only to earlier answers."""
     return all(
         isinstance(question, str)
         and question.rstrip().endswith("?")
@@ -102,15 +102,15 @@ def is_published_decomposition(questions: list[str]) -> bool:
     )
 
 
-def test_the_published_decompositions_have_the_form_that_is_looked_for_here(shared_data: Path) -> None:
+def test_most_published_decompositions_have_the_expected_format(shared_data: Path) -> None:
     rows = json.loads((shared_data / "strategyqa" / "dev_150.json").read_text("utf-8"))
-    found = [is_published_decomposition(row["decomposition"]) for row in rows]
-    assert sum(found) > 140
+    matches = [is_published_decomposition(row["decomposition"]) for row in rows]
+    assert sum(matches) > 140
 
 
 @settings(max_examples=examples(100))
 @given(EXPRESSIONS)
-def test_the_sub_questions_have_the_published_form(expression: Any) -> None:
-    asked = told(expression)
-    assert is_published_decomposition([one["question"] for one in asked])
-    assert all(isinstance(fact, str) and fact.endswith(".") for one in asked for fact in one["facts"])
+def test_subquestions_have_the_published_format(expression: Any) -> None:
+    subquestions = build(expression)
+    assert is_published_decomposition([one["question"] for one in subquestions])
+    assert all(isinstance(fact, str) and fact.endswith(".") for one in subquestions for fact in one["facts"])
