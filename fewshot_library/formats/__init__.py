@@ -1,4 +1,4 @@
-"""Formats of trace files; another one joins by its line in FORMATS."""
+"""Formats of trace files, read and written; a new one has a module here and a line in FORMATS."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,9 +23,9 @@ from fewshot_library.formats.sharegpt import SHAREGPT
 from fewshot_library.formats.showhow import SHOWHOW
 from fewshot_library.formats.supervised import SUPERVISED
 
-FORMATS = {
-    known.name: known
-    for known in (
+FORMATS: dict[str, TraceFormat] = {
+    trace_format.name: trace_format
+    for trace_format in (
         SHOWHOW,
         HUMANIQ,
         HUMANIQ_RUNS,
@@ -43,48 +43,58 @@ FORMATS = {
         SUPERVISED,
     )
 }
-READABLE_FORMATS = tuple(name for name, known in FORMATS.items() if known.read)
-WRITABLE_FORMATS = tuple(name for name, known in FORMATS.items() if known.write)
+"""By name; a file is detected by the first that recognizes it."""
 HEAD_BYTES = 65_536
+"""Bytes of a file's beginning by which its format is detected."""
+
+
+def readable_formats() -> tuple[str, ...]:
+    """The names of the formats that can be imported."""
+    return tuple(name for name, trace_format in FORMATS.items() if trace_format.read)
+
+
+def writable_formats() -> tuple[str, ...]:
+    """The names of the formats that can be exported."""
+    return tuple(name for name, trace_format in FORMATS.items() if trace_format.write)
 
 
 def find_format(name: str) -> TraceFormat:
     """The format of that name."""
     if name not in FORMATS:
-        raise FormatError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
+        raise FormatError(f"there is no format {name!r}; the formats are {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
 def detect_format(path: Path) -> TraceFormat:
-    """The format that the file's beginning shows."""
+    """The format of a file, by its beginning."""
     try:
         with path.open("rb") as stream:
             head = FileHead(stream.read(HEAD_BYTES))
-        found = next((known for known in FORMATS.values() if known.sniff is not None and known.sniff(head)), None)
-    except OSError as failed:
-        raise FormatError(f"{path} cannot be opened: {failed.strerror}") from failed
-    except UnicodeDecodeError as wrong:
-        raise FormatError(f"{path} is no text in UTF-8 ({wrong.reason})") from wrong
-    if found is None and not head.text.strip():
+        detected = next((known for known in FORMATS.values() if known.sniff is not None and known.sniff(head)), None)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be opened: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not a text in UTF-8 ({error.reason})") from error
+    if detected is None and not head.text.strip():
         raise FormatError(f"{path} is empty; there is nothing to import")
-    if found is None:
+    if detected is None:
         raise FormatError(
-            f"{path} is in no format that is known here; name one with --format: {', '.join(READABLE_FORMATS)}"
+            f"the format of {path} is not recognized; name one with --format: {', '.join(readable_formats())}"
         )
-    return found
+    return detected
 
 
 def read_traces(path: Path, format_name: str = "auto") -> Iterator[ReadResult]:
-    """The traces of a file in order, with the records that were refused and remarks on those that are odd."""
-    chosen = detect_format(path) if format_name == "auto" else find_format(format_name)
-    if chosen.read is None:
-        raise FormatError(f"{chosen.name} is only written here; read {', '.join(READABLE_FORMATS)}")
-    return chosen.read(path)
+    """Read the traces of a file in order, with refused records and remarks on unusual ones between them."""
+    trace_format = detect_format(path) if format_name == "auto" else find_format(format_name)
+    if trace_format.read is None:
+        raise FormatError(f"{trace_format.name} cannot be imported; these can: {', '.join(readable_formats())}")
+    return trace_format.read(path)
 
 
 def find_writer(name: str) -> Callable[[TraceExport, BinaryIO], ExportLosses]:
-    """What writes the format of that name."""
-    chosen = find_format(name)
-    if chosen.write is None:
-        raise FormatError(f"{chosen.name} is only read here; write {', '.join(WRITABLE_FORMATS)}")
-    return chosen.write
+    """The function that writes the format of that name."""
+    trace_format = find_format(name)
+    if trace_format.write is None:
+        raise FormatError(f"{trace_format.name} cannot be exported; these can: {', '.join(writable_formats())}")
+    return trace_format.write

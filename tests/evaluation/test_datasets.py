@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation.datasets import QUESTION_FORMATS, UnknownQuestionFormat, read_questions
-from evaluation.datasets.record import QuestionRecord
+from evaluation.datasets.record import QuestionFormat, QuestionRecord
+from tests.cli_help import option_help
 from tests.examples import examples
 from worlds.folder import WorldError
 from worlds.importers.files import MalformedFile
@@ -244,3 +246,41 @@ def test_any_list_of_the_wrong_shape_is_refused_by_name_or_read(file_of, records
 @in_any_file
 def test_any_text_as_csv_is_refused_by_name_or_read(file_of, content):
     is_refused_by_name_or_read(file_of(content, "q.csv"))
+
+
+def test_a_new_question_format_is_read_detected_and_offered_by_the_verb(file_of, monkeypatch):
+    def read(file: Path) -> Iterator[QuestionRecord]:
+        yield from map(QuestionRecord, file.read_text(encoding="utf-8").splitlines()[1:])
+
+    monkeypatch.setitem(QUESTION_FORMATS, "lines", QuestionFormat("lines", read, lambda _, line: line == "#questions"))
+    file = file_of("#questions\nWho?\nWhen?", "q.txt")
+    assert read_questions(file) == read_questions(file, "lines") == [QuestionRecord("Who?"), QuestionRecord("When?")]
+    assert option_help("app.cli.questions", "import", "--format") == "auto, jsonl, csv, 2wiki, hotpotqa, lines."
+    with pytest.raises(UnknownQuestionFormat, match="hotpotqa, lines"):
+        read_questions(file, "xml")
+
+
+def test_other_names_of_an_answer_are_its_aliases(file_of):
+    lines = [
+        {"question": "Who?", "answer": "Ada Lund", "answer_aliases": ["A. Lund", " ", "A. Lund", "Lund"]},
+        {"question": "Who?", "answers": [{"text": "Ada", "entity": "Q5", "aliases": ["Lund"]}, "Ben"]},
+        {"question": "Who?", "answer": "Ada", "answer_aliases": []},
+        {"question": "Who?", "answers": ["Ada", "Ben"], "answer_aliases": ["Lund"]},
+    ]
+    one, two, three, four = read_questions(file_of("\n".join(map(json.dumps, lines)), "q.jsonl"))
+    assert one.gold_answers == [{"text": "Ada Lund", "entity": None, "aliases": ["A. Lund", "Lund"]}]
+    assert two.gold_answers == [{"text": "Ada", "entity": "Q5", "aliases": ["Lund"]}, {"text": "Ben", "entity": None}]
+    assert (three.gold_answers, three.details) == ([{"text": "Ada", "entity": None}], {})
+    assert four.details == {"answer_aliases": ["Lund"]}
+    record = [{"question": "Who?", "answer": "Ada", "answer_aliases": ["Lund"], "type": "bridge"}]
+    (multihop,) = read_questions(file_of(json.dumps(record), "q.json"))
+    assert (multihop.gold_answers[0]["aliases"], multihop.details) == (["Lund"], {})
+
+
+def test_the_aliases_of_musique_are_read(shared_data):
+    file = shared_data / "musique" / "musique_ans_dev_120.jsonl"
+    questions = read_questions(file)
+    aliases = [json.loads(line)["answer_aliases"] for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [question.gold_answers[0].get("aliases", []) for question in questions] == aliases
+    assert sum(map(bool, aliases)) == 38
+    assert not any("answer_aliases" in question.details for question in questions)

@@ -2,15 +2,20 @@
 
 import json
 import string
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from db.verifications import VerificationOutcome
 from evaluation.datasets import read_questions
-from evaluation.metrics import METRICS, Metric, mean, score_against_gold, score_answer, score_by_metric
+from evaluation.metrics import METRICS, Metric, format_means, mean, score_against_gold, score_answer, score_by_metric
 from evaluation.metrics.answer_f1 import split_answers
 from evaluation.metrics.official_f1 import atomr_f1, exact_match, hotpotqa_f1, normalize_words
+from evaluation.runs import QuestionScore, summarize_scores
+from evaluation.verification_report import summarize_outcomes
+from tests.cli_help import option_help
 
 TEXTS = st.lists(
     st.sampled_from(["the", "Ada", "ada", "Reed-Holm", "1950", "a", "x.", "\u2026", "An"]), max_size=5
@@ -204,3 +209,16 @@ def test_aliases_of_musique_have_the_scores_of_its_script(shared_data):
     pairs = list(zip(predictions, golds, strict=True))
     assert mean([hotpotqa_f1(*pair) for pair in pairs]) == pytest.approx(0.779, abs=5e-4)
     assert mean([exact_match(*pair) for pair in pairs]) == pytest.approx(0.45, abs=5e-4)
+
+
+def test_a_new_metric_is_in_every_summary_and_help_text(monkeypatch):
+    monkeypatch.setitem(METRICS, "length", Metric("length", 1, "length", "", lambda answer, _: len(answer) / 10))
+    answered = QuestionScore("x", "answered", score_by_metric("Ada", [{"text": "Ada"}]))
+    summary = summarize_scores([answered, QuestionScore("x", "refused")])
+    assert (summary["length"], summary["length_answered"]) == (0.15, 0.3)
+    assert summary["by_kind"]["x"]["length"] == 0.15
+    assert format_means(summary) == "F1 0.50, official F1 0.50, length 0.15"
+    outcome = VerificationOutcome(uuid4(), "Who?", "x", [{"text": "Ada"}], None, "answered", None, "Ada", 1.0)
+    assert summarize_outcomes([outcome])["length"] == pytest.approx(0.3)
+    for verb in ("evaluate", "verify"):
+        assert "f1, official_f1, length" in option_help(f"app.cli.{verb}", verb, "--json")

@@ -8,9 +8,19 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from db.trace_record import TraceRecord
-from fewshot_library.formats import FORMATS, HEAD_BYTES, READABLE_FORMATS, SHOWHOW, detect_format, read_traces
-from fewshot_library.formats.format import FormatError, RefusedRecord
+from fewshot_library.formats import (
+    FORMATS,
+    HEAD_BYTES,
+    SHOWHOW,
+    detect_format,
+    find_writer,
+    read_traces,
+    readable_formats,
+    writable_formats,
+)
+from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceFormat
 from fewshot_library.formats.head import FileHead
+from tests.cli_help import option_help
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace
 
@@ -25,7 +35,7 @@ def test_a_file_of_no_known_format_is_refused_with_those_that_are_known(tmp_path
     with pytest.raises(FormatError, match="there is no format 'x'"):
         read_traces(path, "x")
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(FormatError, match="no text in UTF-8"):
+    with pytest.raises(FormatError, match="not a text in UTF-8"):
         read_traces(path)
     with pytest.raises(FormatError, match="cannot be opened"):
         read_traces(tmp_path / "nothing")
@@ -57,7 +67,7 @@ def written_spans(folder):
 
 
 def test_each_format_knows_its_own_files_and_no_others(samples):
-    assert set(samples) == set(READABLE_FORMATS)
+    assert set(samples) == set(readable_formats())
     for name, path in samples.items():
         head = FileHead(path.read_bytes()[:HEAD_BYTES])
         assert [known.name for known in FORMATS.values() if known.sniff and _knows(known, head)] == [name]
@@ -88,7 +98,7 @@ def test_a_format_is_known_from_a_beginning_that_is_cut_off_and_whatever_its_tex
 def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samples, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damaged")
     name = data.draw(
-        st.sampled_from(sorted(set(READABLE_FORMATS) - {"showhow", "humaniq", "humaniq-runs", "parquet", "react"}))
+        st.sampled_from(sorted(set(readable_formats()) - {"showhow", "humaniq", "humaniq-runs", "parquet", "react"}))
     )
     source = samples[name].read_text()
     content = [json.loads(line) for line in source.splitlines()] if FORMATS[name].write else json.loads(source)
@@ -174,3 +184,24 @@ def test_whatever_stands_in_a_file_is_refused_or_becomes_a_trace_that_can_be_kep
     export(SHOWHOW, records, own)
     # Showhow's own reader checks each value for what a database keeps.
     assert list(SHOWHOW.read(own)) == records
+
+
+def test_a_new_trace_format_is_detected_read_and_offered_by_every_verb_and_list(tmp_path, monkeypatch):
+    refused = RefusedRecord("line 1", "an example")
+    example = TraceFormat(
+        "example",
+        "an example",
+        sniff=lambda head: head.text.startswith("#example"),
+        read=lambda _: iter([refused]),
+        write=lambda _export, _stream: ExportLosses(),
+    )
+    monkeypatch.setitem(FORMATS, "example", example)
+    file = tmp_path / "traces"
+    file.write_text("#example", encoding="utf-8")
+    assert detect_format(file) is example
+    assert list(read_traces(file)) == [refused]
+    assert find_writer("example") is example.write
+    assert readable_formats()[-1] == writable_formats()[-1] == "example"
+    assert option_help("app.cli.traces", "import", "--format").endswith(", example")
+    assert option_help("app.cli.traces", "export", "--format").endswith(", example")
+    assert option_help("app.cli.library", "export", "--format").endswith(", example")

@@ -243,7 +243,7 @@ def test_supervised_pairs_give_evidence_question_and_every_answer(published, tmp
 
 def test_what_is_only_written_is_not_read(tmp_path):
     export(SHAREGPT, [plain_trace()], tmp_path / "x.jsonl")
-    with pytest.raises(FormatError, match="sharegpt is only written here; read showhow"):
+    with pytest.raises(FormatError, match="sharegpt cannot be imported; these can: showhow"):
         read_traces(tmp_path / "x.jsonl", "sharegpt")
     with pytest.raises(FormatError, match="in no format that is known"):
         read_traces(tmp_path / "x.jsonl")

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fewshot_library.formats import WRITABLE_FORMATS
+from fewshot_library.formats import writable_formats
 from tests.browser.server import Showhow
 from tests.servers.model import Fails, ModelServer, Request, Says
 from tests.servers.moody import Handler, Moody, moody, says, status
@@ -118,7 +118,7 @@ def used(tmp_path_factory: pytest.TempPathFactory, model: ModelServer, graph: Mo
         list(
             threads.map(
                 lambda name: told.run("traces", "export", str(showhow.home / f"export.{name}"), "--format", name),
-                WRITABLE_FORMATS,
+                writable_formats(),
             )
         )
     told.run("db", "backup", str(showhow.home / "backup.db"))
@@ -148,7 +148,7 @@ def test_the_keys_were_really_used(used: Told, model: ModelServer):
     with sqlite3.connect(used.showhow.home / "showhow.db") as store:
         assert store.execute("SELECT count(*) FROM trace").fetchone()[0] > 0
     assert list((used.showhow.home / "worlds" / "live").glob("answers*"))
-    assert len(list(used.showhow.home.glob("export.*"))) == len(WRITABLE_FORMATS)
+    assert len(list(used.showhow.home.glob("export.*"))) == len(writable_formats())
 
 
 @pytest.mark.parametrize("key", KEYS)
