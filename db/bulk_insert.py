@@ -11,7 +11,7 @@ from db.models import Base
 
 def field_values(noun: Base) -> dict[str, Any]:
     """A noun's fields by name."""
-    return {each.name: getattr(noun, each.name) for each in fields(noun)}
+    return {column.name: getattr(noun, column.name) for column in fields(noun)}
 
 
 def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any]]) -> None:

@@ -190,23 +190,25 @@ def _translate_error(failed: SQLAlchemyError) -> StoreError | None:
 
 
 def _translate_driver_error(failed: DBAPIError) -> StoreError:
-    said = _driver_message(failed)
+    message = _driver_message(failed)
     # SQLite's extended codes carry the plain one in their low byte.
     sqlite = getattr(failed.orig, "sqlite_errorcode", 0) & 0xFF
     state = getattr(failed.orig, "sqlstate", None) or ""
     if sqlite in SQLITE_FULL_CODES or state in POSTGRESQL_FULL_STATES:
         return StoreFull(
-            f"the disk is full or cannot be written ({said}); free some space and do it again, nothing stored is lost"
+            f"the disk is full or cannot be written ({message}); free some space and do it again, nothing stored is lost"
         )
     if sqlite in SQLITE_BUSY_CODES or state.startswith(POSTGRESQL_BUSY_STATES):
-        return _busy_error(said)
-    if said.startswith(("no such table", "no such column")) or state in POSTGRESQL_UNDEFINED_STATES:
-        return StoreUnavailable(f"the database is not of this program's version ({said}); run `showhow db upgrade`")
-    return StoreUnavailable(f"the database does not answer ({said}); see that it is there and sound, and do it again")
+        return _busy_error(message)
+    if message.startswith(("no such table", "no such column")) or state in POSTGRESQL_UNDEFINED_STATES:
+        return StoreUnavailable(f"the database is not of this program's version ({message}); run `showhow db upgrade`")
+    return StoreUnavailable(
+        f"the database does not answer ({message}); see that it is there and sound, and do it again"
+    )
 
 
-def _busy_error(said: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database is busy ({said}); nothing was changed, do it again in a moment")
+def _busy_error(message: str) -> StoreUnavailable:
+    return StoreUnavailable(f"the database is busy ({message}); nothing was changed, do it again in a moment")
 
 
 def _driver_message(failed: StatementError) -> str:

@@ -72,34 +72,39 @@ class DemonstrationFacets(NamedTuple):
     kinds: list[str]
 
 
-def list_candidates(session: Session, wanted: DemonstrationFilter) -> list[Demonstration]:
+def list_candidates(session: Session, conditions: DemonstrationFilter) -> list[Demonstration]:
     """The approved traces that fit, by id, so that their order is the same in every database."""
-    chosen = _apply_filter(_select_pool(None), wanted)
+    chosen = _apply_filter(_select_pool(None), conditions)
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 
 def list_demonstrations(
-    session: Session, wanted: DemonstrationFilter, *, version_id: UUID | None = None, start: int = 0, limit: int = 20
+    session: Session,
+    conditions: DemonstrationFilter,
+    *,
+    version_id: UUID | None = None,
+    start: int = 0,
+    limit: int = 20,
 ) -> list[Demonstration]:
     """Some of those that fit: of the version in its order, without one of all approved traces, the latest first."""
     # This is how the index of traces by status lies, so that a page costs no sorting of all.
     order = (Trace.submitted_at.desc(), Trace.id.desc()) if version_id is None else (LibraryItem.position,)
-    chosen = _apply_filter(_select_pool(version_id), wanted).order_by(*order).offset(start).limit(limit)
+    chosen = _apply_filter(_select_pool(version_id), conditions).order_by(*order).offset(start).limit(limit)
     ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
     return _load_with_steps(session, _select_demonstrations().where(Trace.id.in_(ids)), _select_steps(ids), order=ids)
 
 
-def count_demonstrations(session: Session, wanted: DemonstrationFilter, version_id: UUID | None = None) -> int:
+def count_demonstrations(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> int:
     """How many fit, of the version or of all approved traces."""
-    fitting = _apply_filter(_select_pool(version_id), wanted).with_only_columns(func.count(Trace.id))
+    fitting = _apply_filter(_select_pool(version_id), conditions).with_only_columns(func.count(Trace.id))
     return session.scalar(fitting) or 0
 
 
-def list_matching_ids(session: Session, wanted: DemonstrationFilter, version_id: UUID | None = None) -> list[UUID]:
+def list_matching_ids(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> list[UUID]:
     """The traces that fit: of the version in its order, without one of all approved traces, by id."""
     order = Trace.id if version_id is None else LibraryItem.position
     return list(
-        session.scalars(_apply_filter(_select_pool(version_id), wanted).with_only_columns(Trace.id).order_by(order))
+        session.scalars(_apply_filter(_select_pool(version_id), conditions).with_only_columns(Trace.id).order_by(order))
     )
 
 
@@ -148,8 +153,8 @@ def list_versions(session: Session, name: str | None = None) -> list[LibraryVers
     if name is not None:
         counted = counted.where(Library.name == name)
     return [
-        LibraryVersion(each.id, each.name, each.number, each.frozen_at, each.card, count)
-        for each, count in session.execute(counted)
+        LibraryVersion(library.id, library.name, library.number, library.frozen_at, library.card, count)
+        for library, count in session.execute(counted)
     ]
 
 
@@ -166,10 +171,10 @@ def find_version(session: Session, reference: str) -> Library:
         if not (number.isascii() and number.isdecimal()):
             raise RowNotFound(f"{reference!r} names no version; write {name}:1 for its first, or {name} for its latest")
         chosen = chosen.where(Library.number == int(number))
-    found = session.scalar(chosen)
-    if found is None:
+    library = session.scalar(chosen)
+    if library is None:
         raise RowNotFound(f"there is no library {reference!r}; `showhow library list` names those that there are")
-    return found
+    return library
 
 
 def load_demonstrations(session: Session, library_id: UUID) -> list[Demonstration]:
@@ -217,18 +222,20 @@ def _select_pool(version_id: UUID | None) -> Any:
     )
 
 
-def _apply_filter(chosen: Any, wanted: DemonstrationFilter) -> Any:
+def _apply_filter(chosen: Any, conditions: DemonstrationFilter) -> Any:
     """Those of them that fit."""
-    if wanted.project is not None:
-        chosen = chosen.where(Project.name == wanted.project)
-    if wanted.kind is not None:
-        chosen = chosen.where(Question.kind == wanted.kind)
-    if wanted.by is not None:
-        chosen = chosen.where((Trace.reasoner == HUMAN) == (wanted.by == PEOPLE))
-    if wanted.rating is not None:
-        kept = Step.trace_id == Trace.id, Step.removed_at.is_(None)
-        chosen = chosen.where(select(func.avg(Step.rating)).where(*kept).scalar_subquery() >= wanted.rating)
-    for word in (wanted.text or "").split():
+    if conditions.project is not None:
+        chosen = chosen.where(Project.name == conditions.project)
+    if conditions.kind is not None:
+        chosen = chosen.where(Question.kind == conditions.kind)
+    if conditions.by is not None:
+        chosen = chosen.where((Trace.reasoner == HUMAN) == (conditions.by == PEOPLE))
+    if conditions.rating is not None:
+        is_current_step = Step.trace_id == Trace.id, Step.removed_at.is_(None)
+        chosen = chosen.where(
+            select(func.avg(Step.rating)).where(*is_current_step).scalar_subquery() >= conditions.rating
+        )
+    for word in (conditions.text or "").split():
         chosen = chosen.where(Question.text.icontains(word, autoescape=True))
     return chosen
 
@@ -249,14 +256,17 @@ def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[
             tools.setdefault(trace, []).append(tool)
         if rating is not None:
             stars.setdefault(trace, []).append(rating)
-    found = [
-        each._replace(tools=tuple(tools.get(each.trace_id, ())), rating=_mean_or_none(stars.get(each.trace_id, ())))
-        for each in (Demonstration(*row) for row in session.execute(chosen))
+    demonstrations = [
+        demonstration._replace(
+            tools=tuple(tools.get(demonstration.trace_id, ())),
+            rating=_mean_or_none(stars.get(demonstration.trace_id, ())),
+        )
+        for demonstration in (Demonstration(*row) for row in session.execute(chosen))
     ]
     places = {trace: place for place, trace in enumerate(order)}
-    return sorted(found, key=lambda each: places[each.trace_id]) if order else found
+    return sorted(demonstrations, key=lambda demonstration: places[demonstration.trace_id]) if order else demonstrations
 
 
 def _mean_or_none(numbers: Iterable[int]) -> float | None:
-    found = list(numbers)
-    return sum(found) / len(found) if found else None
+    values = list(numbers)
+    return sum(values) / len(values) if values else None

@@ -18,20 +18,22 @@ from db.schema import current_revision, latest_revision
 
 def check_database(database: Database) -> list[str]:
     """What is wrong with the database, a sentence each; [] when nothing is."""
-    found = []
+    problems = []
     at = current_revision(database)
     with database.read() as session:
         if database.is_sqlite:
-            found += [f"SQLite: {row[0]}" for row in session.execute(text("PRAGMA integrity_check")) if row[0] != "ok"]
+            problems += [
+                f"SQLite: {row[0]}" for row in session.execute(text("PRAGMA integrity_check")) if row[0] != "ok"
+            ]
             broken = session.execute(text("PRAGMA foreign_key_check")).all()
-            found += [f"table {row[0]}: row {row[1]} refers to a missing {row[2]}" for row in broken]
+            problems += [f"table {row[0]}: row {row[1]} refers to a missing {row[2]}" for row in broken]
         if at == latest_revision():
-            found += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
+            problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
         else:
-            found.append(
+            problems.append(
                 f"the database is at revision {at or 'none'}, the program at {latest_revision()}; run `showhow db upgrade`"
             )
-    return found
+    return problems
 
 
 def _find_position_gaps(session: Session) -> Iterator[str]:
@@ -88,14 +90,14 @@ def _copy_sqlite(database: Database, target: Path) -> None:
     source, copy = sqlite3.connect(source_path), sqlite3.connect(target)
     try:
         source.backup(copy)
-        said = copy.execute("PRAGMA integrity_check").fetchone()[0]
+        check = copy.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.Error as failed:
         raise StoreUnavailable(f"the backup to {target} failed ({failed}); see that there is room for it") from failed
     finally:
         source.close()
         copy.close()
-    if said != "ok":
-        raise StoreUnavailable(f"the copy does not pass its integrity check ({said}); run `showhow db check`")
+    if check != "ok":
+        raise StoreUnavailable(f"the copy does not pass its integrity check ({check}); run `showhow db check`")
 
 
 def _dump_postgresql(database: Database, target: Path) -> None:

@@ -58,9 +58,9 @@ def _parents_first(steps: list[Step]) -> list[Step]:
 
 def _merge_user(session: Session, key: UUID, name: str) -> UUID:
     """The key of the person of that name here; a new one keeps the key from elsewhere if it is free."""
-    known = session.scalar(select(User.id).where(User.name == name))
-    if known is not None:
-        return known
+    user_id = session.scalar(select(User.id).where(User.name == name))
+    if user_id is not None:
+        return user_id
     if session.get(User, key) is not None:
         return get_or_create_user(session, name).id
     session.add(User(name=name, id=key))
@@ -69,16 +69,16 @@ def _merge_user(session: Session, key: UUID, name: str) -> UUID:
 
 
 def _merge_question(session: Session, question: Question, project: Project) -> Question:
-    found = session.get(Question, question.id) or session.scalar(
+    existing = session.get(Question, question.id) or session.scalar(
         select(Question).where(Question.project_id == project.id, Question.text == question.text).limit(1)
     )
-    if found is not None:
-        return found
-    taken = session.scalar(
+    if existing is not None:
+        return existing
+    occupant = session.scalar(
         select(Question.id).where(Question.project_id == project.id, Question.position == question.position)
     )
     last = session.scalar(select(func.max(Question.position)).where(Question.project_id == project.id)) or 0
-    position = last + 1 if taken else question.position
+    position = last + 1 if occupant else question.position
     return _insert_row(session, Question, question, project_id=project.id, position=position, completed=0)
 
 

@@ -46,12 +46,12 @@ class QuestionImportCounts:
 
 def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES) -> User:
     """The person of that name; a new one gets the roles."""
-    found = session.scalar(select(User).where(User.name == name))
-    if found is None:
-        found = User(name=name, roles=list(roles))
-        session.add(found)
+    user = session.scalar(select(User).where(User.name == name))
+    if user is None:
+        user = User(name=name, roles=list(roles))
+        session.add(user)
         session.flush()
-    return found
+    return user
 
 
 def list_projects(session: Session) -> list[Project]:
@@ -80,22 +80,22 @@ def create_project(
 
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
     """Have the project offer these tools; none means all of Showhow's own."""
-    found = find_project(session, name)
-    if found is None:
+    project = find_project(session, name)
+    if project is None:
         raise RowNotFound(f"there is no project {name!r}")
-    found.tools = list(tools)
-    return found
+    project.tools = list(tools)
+    return project
 
 
 def get_or_create_project(session: Session, name: str, *, world: str | None = None) -> Project:
     """The project of that name; a new one needs a world."""
-    found = find_project(session, name)
-    if found is not None:
-        if world is not None and world != found.world:
+    project = find_project(session, name)
+    if project is not None:
+        if world is not None and world != project.world:
             raise Conflict(
-                f"the project {name!r} is over the world {found.world!r}, not {world!r}; choose another project"
+                f"the project {name!r} is over the world {project.world!r}, not {world!r}; choose another project"
             )
-        return found
+        return project
     if world is None:
         raise RowNotFound(f"there is no project {name!r}; to make it, name its world with --world")
     return create_project(session, name, world)
@@ -104,16 +104,16 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
     """Put the records behind the project's questions; one with the same source id and text is not added twice."""
     stored = select(Question.source_id, Question.text).where(Question.project_id == project_id)
-    known = {(source_id, text) for source_id, text in session.execute(stored)}
+    stored_keys = {(source_id, text) for source_id, text in session.execute(stored)}
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []
     added = already = 0
     for record in records:
         key = (record.source_id, record.text)
-        if key in known:
+        if key in stored_keys:
             already += 1
             continue
-        known.add(key)
+        stored_keys.add(key)
         position += 1
         added += 1
         rows.append(_question_row(record, project_id, position))
@@ -127,11 +127,13 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
     """The project's question with the record's source id and text; Missing when it has none."""
-    wanted = select(Question).where(Question.project_id == project_id, Question.text == record.text)
-    found = session.scalar(wanted.where(Question.source_id == record.source_id).order_by(Question.position).limit(1))
-    if found is None:
+    matching = select(Question).where(Question.project_id == project_id, Question.text == record.text)
+    question = session.scalar(
+        matching.where(Question.source_id == record.source_id).order_by(Question.position).limit(1)
+    )
+    if question is None:
         raise RowNotFound("the project has no such question; add it first")
-    return found
+    return question
 
 
 def _question_row(record: QuestionSource, project_id: UUID, position: int) -> dict[str, Any]:
@@ -154,8 +156,8 @@ def _question_row(record: QuestionSource, project_id: UUID, position: int) -> di
 
 def list_questions(session: Session, project_id: UUID, *, limit: int = 100, after: int = 0) -> list[Question]:
     """The project's questions behind position `after`, in order."""
-    wanted = select(Question).where(Question.project_id == project_id, Question.position > after)
-    return list(session.scalars(wanted.order_by(Question.position).limit(limit)))
+    questions = select(Question).where(Question.project_id == project_id, Question.position > after)
+    return list(session.scalars(questions.order_by(Question.position).limit(limit)))
 
 
 def list_question_texts(session: Session, project_id: UUID) -> list[str]:

@@ -85,17 +85,17 @@ def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
     if session.get(Question, question_id, with_for_update=True) is None:
         raise RowNotFound(f"there is no question {question_id} here; go back to the queue")
     reserve_question(session, question_id, author_id)
-    found = session.scalar(
+    trace = session.scalar(
         select(Trace)
         .where(Trace.question_id == question_id, Trace.author_id == author_id, Trace.status == "draft")
         .order_by(Trace.started_at.desc())
         .limit(1)
     )
-    if found is None:
-        found = Trace(question_id=question_id, author_id=author_id)
-        session.add(found)
+    if trace is None:
+        trace = Trace(question_id=question_id, author_id=author_id)
+        session.add(trace)
         session.flush()
-    return found
+    return trace
 
 
 def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
@@ -172,7 +172,7 @@ def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Ste
     before["started_at"] = step.started_at.isoformat()
     record_edit(session, step, "run again", before, by)
     step.observation = step.data = step.error = step.error_kind = step.rating = step.latency = None
-    step.usage = {name: taken for name, taken in step.usage.items() if name != "tool"}
+    step.usage = {name: part for name, part in step.usage.items() if name != "tool"}
     step.started_at, step.finished_at = utc_now(), None
     session.flush()
     return step

@@ -47,7 +47,7 @@ def list_for_review(  # noqa: PLR0913 - which traces, and which stretch of them
     after: tuple[datetime, UUID] | None = None,
 ) -> ReviewPage:
     """Traces of that status that people handed in, or runs (MODELS), those that wait longest first."""
-    wanted = (
+    query = (
         select(Trace, Question.text, User.name)
         .join(Question, Question.id == Trace.question_id)
         .outerjoin(User, User.id == Trace.author_id)
@@ -61,18 +61,18 @@ def list_for_review(  # noqa: PLR0913 - which traces, and which stretch of them
         .limit(limit + 1)
     )
     if after is not None:
-        wanted = wanted.where(tuple_(Trace.submitted_at, Trace.id) > after)
-    rows = session.execute(wanted).all()
-    shown = rows[:limit]
+        query = query.where(tuple_(Trace.submitted_at, Trace.id) > after)
+    rows = session.execute(query).all()
+    page = rows[:limit]
     counted = {
         trace_id: (steps, rating)
         for trace_id, steps, rating in session.execute(
             select(Step.trace_id, func.count(), func.avg(Step.rating))
-            .where(Step.trace_id.in_([row[0].id for row in shown]), Step.removed_at.is_(None))
+            .where(Step.trace_id.in_([row[0].id for row in page]), Step.removed_at.is_(None))
             .group_by(Step.trace_id)
         )
     }
-    lines = [_review_item(trace, text, name, *counted.get(trace.id, (0, None))) for trace, text, name in shown]
+    lines = [_review_item(trace, text, name, *counted.get(trace.id, (0, None))) for trace, text, name in page]
     last = lines[-1] if len(rows) > limit else None
     return ReviewPage(lines, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
 

@@ -150,9 +150,9 @@ class RunTraceSummary(NamedTuple):
 
 def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[RunTraceSummary]:
     """The latest traces of runs of that name, by when they were begun."""
-    told = select(
+    columns = select(
         Trace.id, Question.text, Run.world, Trace.reasoner, Trace.started_at, Trace.ending, Trace.final_answer
     )
-    joined = told.join(Run, Run.id == Trace.run_id).join(Question, Question.id == Trace.question_id)
+    joined = columns.join(Run, Run.id == Trace.run_id).join(Question, Question.id == Trace.question_id)
     rows = joined.where(Run.name == name).order_by(Run.started_at.desc(), Trace.id.desc()).limit(limit)
     return [RunTraceSummary(*row) for row in session.execute(rows)]

@@ -20,10 +20,10 @@ def current_revision(database: Database) -> str | None:
 
 def latest_revision() -> str:
     """The newest revision that the program knows."""
-    found = _script_directory().get_current_head()
-    if found is None:
+    head = _script_directory().get_current_head()
+    if head is None:
         raise StoreError(f"there are no migrations in {MIGRATIONS_FOLDER}; install Showhow again")
-    return found
+    return head
 
 
 def upgrade(database: Database, to: str = "head") -> bool:
@@ -32,8 +32,8 @@ def upgrade(database: Database, to: str = "head") -> bool:
     scripts = _script_directory()
     if at == (scripts.get_current_head() if to == "head" else to):
         return False
-    known = {script.revision for script in scripts.walk_revisions()}
-    if at is not None and at not in known:
+    revisions = {script.revision for script in scripts.walk_revisions()}
+    if at is not None and at not in revisions:
         raise StoreUnavailable(
             f"the database is at revision {at}, which this version of Showhow does not know; update the program"
         )

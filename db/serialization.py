@@ -56,23 +56,23 @@ def from_json_fields(kind: type[ModelType], plain: Any) -> ModelType:
     name = kind.__name__.lower()
     if not isinstance(plain, dict):
         raise InvalidRecord(f"the {name} is no JSON object")
-    known = field_types(kind)
-    if unknown := sorted(plain.keys() - known.keys()):
+    types = field_types(kind)
+    if unknown := sorted(plain.keys() - types.keys()):
         raise InvalidRecord(f"the {name} has an unknown field {unknown[0]!r}")
-    if missing := sorted((_required_fields(kind) | ({"id"} & known.keys())) - plain.keys()):
+    if missing := sorted((_required_fields(kind) | ({"id"} & types.keys())) - plain.keys()):
         raise InvalidRecord(f"the {name} has no {missing[0]!r}")
-    return kind(**{field: _parse_value(f"the {name}'s {field}", known[field], value) for field, value in plain.items()})
+    return kind(**{field: _parse_value(f"the {name}'s {field}", types[field], value) for field, value in plain.items()})
 
 
 @cache
 def field_types(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
     """The Python types that each field may have."""
     hints = get_type_hints(kind)
-    found = {}
+    types = {}
     for field in fields(kind):
         (inner,) = get_args(hints[field.name])
-        found[field.name] = get_args(inner) if isinstance(inner, UnionType) else (inner,)
-    return found
+        types[field.name] = get_args(inner) if isinstance(inner, UnionType) else (inner,)
+    return types
 
 
 @cache
@@ -87,12 +87,12 @@ def _parse_value(place: str, allowed: tuple[Any, ...], value: Any) -> Any:
         raise InvalidRecord(f"{place}: {refused}") from refused
     except (ValueError, OverflowError) as wrong:
         raise InvalidRecord(f"{place} is {str(value)[:60]!r}, which cannot be stored as one ({wrong})") from wrong
-    if type(made) not in [get_origin(each) or each for each in allowed]:
-        wanted = " or ".join("null" if each is NoneType else getattr(each, "__name__", str(each)) for each in allowed)
-        raise InvalidRecord(f"{place} is of the kind {type(value).__name__}, not {wanted}")
+    if type(made) not in [get_origin(kind) or kind for kind in allowed]:
+        expected = " or ".join("null" if kind is NoneType else getattr(kind, "__name__", str(kind)) for kind in allowed)
+        raise InvalidRecord(f"{place} is of the kind {type(value).__name__}, not {expected}")
     if isinstance(made, list):
         (item,) = get_args(allowed[0])
-        if not all(isinstance(each, get_origin(item) or item) for each in made):
+        if not all(isinstance(entry, get_origin(item) or item) for entry in made):
             raise InvalidRecord(f"{place} holds something else than it should")
     return made
 

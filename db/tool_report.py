@@ -55,17 +55,17 @@ def _compile_without_index(element: _UnindexedColumn, compiler: SQLCompiler, **k
 
 def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[ColumnElement[bool]]:
     """What holds of the steps that are the scope's calls, or of those of them that were undone."""
-    found: list[ColumnElement[bool]] = [
+    conditions: list[ColumnElement[bool]] = [
         Step.tool.is_not(None) if scope.tool is None else Step.tool == scope.tool,
         Step.removed_at.is_not(None) if undone else Step.removed_at.is_(None),
     ]
     if scope.since is not None:
-        found.append(Step.started_at >= scope.since)
+        conditions.append(Step.started_at >= scope.since)
     if scope.until is not None:
-        found.append(Step.started_at < scope.until)
+        conditions.append(Step.started_at < scope.until)
     if scope.project is not None or scope.by is not None:
-        found.append(_UnindexedColumn(Step.trace_id).in_(_select_traces(scope)))
-    return [*found, _is_not_fork_copy()]
+        conditions.append(_UnindexedColumn(Step.trace_id).in_(_select_traces(scope)))
+    return [*conditions, _is_not_fork_copy()]
 
 
 def drop_redundant_conditions(session: Session, scope: ToolCallFilter) -> ToolCallFilter:
@@ -79,13 +79,13 @@ def drop_redundant_conditions(session: Session, scope: ToolCallFilter) -> ToolCa
 
 
 def _select_traces(scope: ToolCallFilter) -> Select[UUID]:
-    wanted = select(Trace.id)
+    query = select(Trace.id)
     if scope.by is not None:
-        wanted = wanted.where(Trace.reasoner == HUMAN if scope.by == PEOPLE else Trace.reasoner != HUMAN)
+        query = query.where(Trace.reasoner == HUMAN if scope.by == PEOPLE else Trace.reasoner != HUMAN)
     if scope.project is not None:
-        wanted = wanted.join(Question, Question.id == Trace.question_id)
-        wanted = wanted.join(Project, Project.id == Question.project_id).where(Project.name == scope.project)
-    return wanted
+        query = query.join(Question, Question.id == Trace.question_id)
+        query = query.join(Project, Project.id == Question.project_id).where(Project.name == scope.project)
+    return query
 
 
 def _is_not_fork_copy() -> ColumnElement[bool]:
@@ -264,8 +264,8 @@ def _latency_percentile(session: Session, timed: list[ColumnElement[bool]], coun
     """The smallest latency that so many of a hundred do not exceed, walked to from the nearer end."""
     place = max(1, -(-count * percent // 100))
     order, behind = (Step.latency, place - 1) if place <= count / 2 else (Step.latency.desc(), count - place)
-    found = session.scalars(select(Step.latency).where(*timed).order_by(order).offset(behind).limit(1)).one()
-    return float(found or 0.0)
+    seconds = session.scalars(select(Step.latency).where(*timed).order_by(order).offset(behind).limit(1)).one()
+    return float(seconds or 0.0)
 
 
 def _rating_statistics(row: Row[Any]) -> RatingStatistics | None:
@@ -281,14 +281,14 @@ def _rating_statistics(row: Row[Any]) -> RatingStatistics | None:
 def _select_usage(scope: ToolCallFilter) -> Any:
     took = type_coerce(Step.usage, JSON)["tool"]
     cost = took["cost"].as_float()
-    taken, given = took["input_tokens"].as_integer(), took["output_tokens"].as_integer()
+    input_tokens, output_tokens = took["input_tokens"].as_integer(), took["output_tokens"].as_integer()
     return (
         select(
             Step.tool,
             func.sum(took["calls"].as_integer()).label("calls"),
-            func.sum(taken).label("input_tokens"),
-            func.sum(given).label("output_tokens"),
-            func.count().filter(taken.is_(None) | given.is_(None)).label("untold"),
+            func.sum(input_tokens).label("input_tokens"),
+            func.sum(output_tokens).label("output_tokens"),
+            func.count().filter(input_tokens.is_(None) | output_tokens.is_(None)).label("untold"),
             func.sum(took["seconds"].as_float()).label("seconds"),
             func.sum(cost).label("cost"),
             func.count().filter(cost.is_(None)).label("unpriced"),
@@ -321,7 +321,7 @@ def _lowest_rated_steps(
         .limit(most)
         .subquery()
     )
-    told: Any = (
+    query: Any = (
         select(
             Step.trace_id,
             Step.position,
@@ -340,4 +340,4 @@ def _lowest_rated_steps(
         .where(Step.removed_at.is_(None))
         .order_by(*order)
     )
-    return [RatedStep(*row) for row in session.execute(told)]
+    return [RatedStep(*row) for row in session.execute(query)]

@@ -195,8 +195,8 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
 
 def iterate_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
     """Every trace of that status and project, the oldest first, one in memory at a time."""
-    wanted = _apply_filters(select(Trace.id), status, project)
-    yield from load_traces(session, session.scalars(wanted.order_by(Trace.started_at, Trace.id)).all())
+    query = _apply_filters(select(Trace.id), status, project)
+    yield from load_traces(session, session.scalars(query.order_by(Trace.started_at, Trace.id)).all())
 
 
 def load_traces(session: Session, ids: Iterable[UUID]) -> Iterator[TraceRecord]:
@@ -221,13 +221,13 @@ def list_trace_summaries(
     session: Session, *, status: str | None = None, project: str | None = None, limit: int = 50
 ) -> list[TraceSummary]:
     """The latest traces of that status and project."""
-    told = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
-    wanted = _apply_filters(told, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
-    return [TraceSummary(*row) for row in session.execute(wanted)]
+    columns = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
+    query = _apply_filters(columns, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
+    return [TraceSummary(*row) for row in session.execute(query)]
 
 
-def _apply_filters(wanted: Any, status: str | None, project: str | None) -> Any:
-    wanted = wanted.join(Question, Question.id == Trace.question_id).join(Project, Project.id == Question.project_id)
+def _apply_filters(query: Any, status: str | None, project: str | None) -> Any:
+    query = query.join(Question, Question.id == Trace.question_id).join(Project, Project.id == Question.project_id)
     if status is not None:
-        wanted = wanted.where(Trace.status == status)
-    return wanted.where(Project.name == project) if project is not None else wanted
+        query = query.where(Trace.status == status)
+    return query.where(Project.name == project) if project is not None else query

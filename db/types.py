@@ -69,9 +69,9 @@ def dump_json(value: Any) -> str:
 
 def check_storable_text(value: str) -> None:
     """Raise UnstorableText, naming the place, when `value` holds a NUL or an unpaired surrogate."""
-    if found := UNSTORABLE_CHARACTERS.search(value):
+    if match := UNSTORABLE_CHARACTERS.search(value):
         raise UnstorableValue(
-            f"the text has the character U+{ord(found.group()):04X} at place {found.start()}, which cannot be stored;"
+            f"the text has the character U+{ord(match.group()):04X} at place {match.start()}, which cannot be stored;"
             " remove it"
         )
 

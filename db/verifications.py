@@ -77,10 +77,10 @@ def list_verifications(session: Session, project_id: UUID) -> list[Run]:
 
 def find_verification(session: Session, run_id: UUID) -> Run:
     """The verification of that id."""
-    found = session.get(Run, run_id)
-    if found is None or found.name != VERIFICATION_NAME:
+    run = session.get(Run, run_id)
+    if run is None or run.name != VERIFICATION_NAME:
         raise RowNotFound(f"there is no verification {run_id}; `showhow verify --list` has them")
-    return found
+    return run
 
 
 def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
@@ -91,17 +91,17 @@ def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
 
 def verified_question_ids(run: Run) -> list[UUID]:
     """The questions that the verification is over, in their order."""
-    return [UUID(each) for each in run.configuration["questions"]]
+    return [UUID(question_id) for question_id in run.configuration["questions"]]
 
 
 def list_outcomes(session: Session, run: Run) -> list[VerificationOutcome]:
     """What became of each of its questions, in their order."""
     ids = verified_question_ids(run)
-    found: dict[UUID, VerificationOutcome] = {}
+    outcomes: dict[UUID, VerificationOutcome] = {}
     for start in range(0, len(ids), _QUERY_BATCH_SIZE):
         for outcome in _load_outcomes(session, run, ids[start : start + _QUERY_BATCH_SIZE]):
-            found[outcome.question_id] = outcome
-    return [found[each] for each in ids if each in found]
+            outcomes[outcome.question_id] = outcome
+    return [outcomes[question_id] for question_id in ids if question_id in outcomes]
 
 
 def _load_outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[VerificationOutcome]:
@@ -113,11 +113,11 @@ def _load_outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Veri
         .where(Question.id.in_(ids))
     )
     for question, trace, value in rows:
-        asked = VerificationOutcome(question.id, question.text, question.kind, question.gold_answers)
+        outcome = VerificationOutcome(question.id, question.text, question.kind, question.gold_answers)
         yield (
-            asked
+            outcome
             if trace is None
-            else asked._replace(
+            else outcome._replace(
                 trace_id=trace.id,
                 ending=trace.ending,
                 failure=trace.failure,
@@ -134,7 +134,9 @@ def find_outcome(session: Session, trace_id: UUID) -> VerificationOutcome | None
     run = session.get(Run, trace.run_id) if trace is not None and trace.run_id else None
     if trace is None or run is None or run.name != VERIFICATION_NAME:
         return None
-    return next((each for each in _load_outcomes(session, run, [trace.question_id]) if each.trace_id == trace_id), None)
+    return next(
+        (outcome for outcome in _load_outcomes(session, run, [trace.question_id]) if outcome.trace_id == trace_id), None
+    )
 
 
 def skipped_question_ids(session: Session, person_id: UUID) -> set[UUID]:
@@ -158,16 +160,16 @@ def find_run_trace(session: Session, run: Run, question_id: UUID) -> Trace | Non
 
 def save_score(session: Session, trace_id: UUID, score: float) -> None:
     """Write how good the trace's answer is, from 0 to 1; once."""
-    known = select(Judgement.id).where(Judgement.trace_id == trace_id, Judgement.aspect == SCORE_ASPECT)
-    if session.scalar(known) is None:
+    stored = select(Judgement.id).where(Judgement.trace_id == trace_id, Judgement.aspect == SCORE_ASPECT)
+    if session.scalar(stored) is None:
         session.add(Judgement(trace_id=trace_id, aspect=SCORE_ASPECT, value=f"{score:.6f}"))
         session.flush()
 
 
 def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> dict[UUID, Repair]:
     """By the failure's trace: its latest repair, an approved trace of its question, or who holds the question."""
-    failed = {each.trace_id: each for each in failures if each.trace_id is not None}
-    found: dict[UUID, Repair] = {}
+    failed = {outcome.trace_id: outcome for outcome in failures if outcome.trace_id is not None}
+    repairs: dict[UUID, Repair] = {}
     for start in range(0, len(failed), _QUERY_BATCH_SIZE):
         some = list(failed)[start : start + _QUERY_BATCH_SIZE]
         by_question = {failed[trace].question_id: trace for trace in some}
@@ -178,16 +180,16 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
         )
         for question_id, name, person_id in held:
             trace = by_question[question_id]
-            found[trace] = Repair(trace, None, "held", name, person_id)
+            repairs[trace] = Repair(trace, None, "held", name, person_id)
         # Whoever has shown already how the question is answered need not show it again.
-        shown = session.execute(
+        approved = session.execute(
             select(Trace.question_id, Trace.id, User.name, User.id)
             .join(User, User.id == Trace.author_id)
             .where(Trace.question_id.in_(by_question), Trace.status == "approved")
         )
-        for question_id, shown_id, name, person_id in shown:
+        for question_id, shown_id, name, person_id in approved:
             trace = by_question[question_id]
-            found[trace] = Repair(trace, shown_id, "approved", name, person_id)
+            repairs[trace] = Repair(trace, shown_id, "approved", name, person_id)
         forks = session.execute(
             select(Trace.parent_id, Trace.id, Trace.status, User.name, User.id)
             .outerjoin(User, User.id == Trace.author_id)
@@ -196,23 +198,23 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
         )
         for parent, fork, status, name, person_id in forks:
             if parent is not None:
-                found[parent] = Repair(parent, fork, status, name, person_id)
-    return found
+                repairs[parent] = Repair(parent, fork, status, name, person_id)
+    return repairs
 
 
 def list_approved_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> list[UUID]:
     """The repairs of these failures that were approved, and repairs of rejected repairs, by their traces' ids."""
-    parents = [each.trace_id for each in failures if each.trace_id is not None]
-    found: list[UUID] = []
+    parents = [outcome.trace_id for outcome in failures if outcome.trace_id is not None]
+    repairs: list[UUID] = []
     while parents:
         forks: list[tuple[UUID, str]] = []
         for start in range(0, len(parents), _QUERY_BATCH_SIZE):
             some = parents[start : start + _QUERY_BATCH_SIZE]
             rows = select(Trace.id, Trace.status).where(Trace.parent_id.in_(some), Trace.author_id.is_not(None))
             forks += [(fork, status) for fork, status in session.execute(rows.order_by(Trace.id))]
-        found += [fork for fork, status in forks if status == "approved"]
+        repairs += [fork for fork, status in forks if status == "approved"]
         parents = [fork for fork, status in forks if status != "approved"]
-    return found
+    return repairs
 
 
 def count_kinds(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:

@@ -26,10 +26,10 @@ KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("pos
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name) or max(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), default=None)
-    if found is None:
+    program = shutil.which(name) or max(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), default=None)
+    if program is None:
         pytest.fail(f"PostgreSQL's {name} is not installed; apt-get install postgresql")
-    return found
+    return program
 
 
 @pytest.fixture(scope="session")

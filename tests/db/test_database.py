@@ -37,12 +37,12 @@ def test_sqlite_is_safe_against_a_loss_of_power(tmp_path):
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     with store.begin() as session:
         connection = session.connection()
-        told = {
+        messages = {
             n: connection.exec_driver_sql(f"PRAGMA {n}").scalar()
             for n in ("journal_mode", "synchronous", "foreign_keys")
         }
     store.close()
-    assert told == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+    assert messages == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
 def test_a_file_that_is_no_database_is_said_to_be_unsound(tmp_path):

@@ -123,10 +123,10 @@ def test_failures_of_old_calls_are_counted_by_their_kinds(upgraded):
 def test_runs_pin_what_their_configuration_says_and_nothing_else(upgraded):
     with upgraded.read() as session:
         runs = {run.name: run for run in session.scalars(select(Run))}
-    asked, verified = runs["ask"], runs["verify"]
-    assert {name: getattr(asked, name) for name in PINS} == PINS
+    ask_run, verified = runs["ask"], runs["verify"]
+    assert {name: getattr(ask_run, name) for name in PINS} == PINS
     assert (verified.model, verified.options) == (None, {})
-    for run in (asked, verified):
+    for run in (ask_run, verified):
         assert (run.encoder, run.world_hash, run.code_version, run.tools) == (None, None, None, None)
 
 
@@ -146,9 +146,9 @@ def test_lists_and_the_library_open_as_before(upgraded):
 def test_the_configuration_of_every_trace_and_run_is_read_and_written_without_a_change(upgraded):
     with upgraded.read() as session:
         stored = [*session.scalars(select(Trace.configuration)), *session.scalars(select(Run.configuration))]
-        asked = session.scalars(select(Trace.configuration).where(Trace.ending == "answered")).one()
+        answered = session.scalars(select(Trace.configuration).where(Trace.ending == "answered")).one()
     assert [TraceConfiguration.from_json(document).to_json() for document in stored] == stored
-    configuration = TraceConfiguration.from_json(asked)
+    configuration = TraceConfiguration.from_json(answered)
     assert (configuration.reasoner, configuration.library, configuration.model) == ("humaniq", "default:1", "gpt-4.1")
     assert configuration.demonstrations is not None
     assert [type(entry) for entry in configuration.demonstrations] == [DemonstrationReference]

@@ -64,13 +64,18 @@ def three(scene):
 def test_only_approved_traces_that_fit_are_candidates(scene, three):
     with scene.database.read() as session:
         both = list_candidates(session, DemonstrationFilter())
-        assert [each.trace_id for each in both] == sorted(three[:2])
-        found = {each.trace_id: each for each in both}[three[0]]
-        assert found.tools == ("wikisearch", "read")
-        assert (found.rating, found.kind, found.project, found.author) == (4.5, "count", "harbours", "ada")
+        assert [candidate.trace_id for candidate in both] == sorted(three[:2])
+        demonstration = {candidate.trace_id: candidate for candidate in both}[three[0]]
+        assert demonstration.tools == ("wikisearch", "read")
+        assert (demonstration.rating, demonstration.kind, demonstration.project, demonstration.author) == (
+            4.5,
+            "count",
+            "harbours",
+            "ada",
+        )
 
         def chosen(**conditions):
-            return [each.trace_id for each in list_candidates(session, DemonstrationFilter(**conditions))]
+            return [candidate.trace_id for candidate in list_candidates(session, DemonstrationFilter(**conditions))]
 
         assert chosen(kind="count") == chosen(rating=4.5) == [three[0]]
         assert chosen(rating=4.6) == chosen(by=MODELS) == chosen(project="elsewhere") == []
@@ -88,12 +93,15 @@ def test_versions_are_numbered_and_stay_as_they_were(scene, three):
         review.reject_trace(session, three[1], by=scene.ben.id, comment="no longer")
         traces.fork_trace(session, three[0], 1, scene.ben.id)
     with scene.database.read() as session:
-        assert [each.trace_id for each in load_demonstrations(session, first.id)] == [three[1], three[0]]
+        assert [demonstration.trace_id for demonstration in load_demonstrations(session, first.id)] == [
+            three[1],
+            three[0],
+        ]
         assert find_version(session, "quays").id == second.id
         assert find_version(session, "quays:1").card == {"note": "both"}
-        listed = [(each.name, each.number, each.demonstrations) for each in list_versions(session)]
+        listed = [(version.name, version.number, version.demonstrations) for version in list_versions(session)]
         assert listed == [("piers", 1, 1), ("quays", 2, 1), ("quays", 1, 2)]
-        assert [each.number for each in list_versions(session, "quays")] == [2, 1]
+        assert [version.number for version in list_versions(session, "quays")] == [2, 1]
 
 
 @pytest.mark.parametrize("reference", ["nets", "quays:2", "quays:0", "quays:", "quays:one", "quays:²", ""])
@@ -126,7 +134,9 @@ def test_words_of_the_question_are_a_condition_whatever_their_case_and_order(sce
         first = session.get_one(Question, scene.questions[0].id).text
         words = first.rstrip("?").split()
         for text in (first, first.upper(), f"  {words[-1]} {words[0]} "):
-            assert three[0] in [each.trace_id for each in list_candidates(session, DemonstrationFilter(text=text))]
+            assert three[0] in [
+                candidate.trace_id for candidate in list_candidates(session, DemonstrationFilter(text=text))
+            ]
         # What a pattern would read as "anything" is a character like any other.
         assert (
             list_candidates(session, DemonstrationFilter(text="%"))
@@ -139,7 +149,7 @@ def test_demonstrations_are_browsed_a_page_at_a_time(scene, three):
     with scene.database.begin() as session:
         frozen = store_version(session, "quays", [three[1], three[0]], {})
     with scene.database.read() as session:
-        every = {each.trace_id: each for each in list_candidates(session, DemonstrationFilter())}
+        every = {candidate.trace_id: candidate for candidate in list_candidates(session, DemonstrationFilter())}
         both = [every[three[1]], every[three[0]]]
         for version_id, expected in ((None, [every[key] for key in sorted(every, reverse=True)]), (frozen.id, both)):
             pages = [

@@ -27,9 +27,9 @@ def test_each_kind_of_damage_is_found(scene):
     with scene.database.begin() as session:
         session.execute(text("UPDATE step SET position = 3"))
         session.execute(text("UPDATE question SET completed = 2 WHERE position = 1"))
-    found = check_database(scene.database)
-    assert any("numbered from 3 to 3" in finding for finding in found)
-    assert any("0 people's traces of it stand, but 2 are counted" in finding for finding in found)
+    problems = check_database(scene.database)
+    assert any("numbered from 3 to 3" in finding for finding in problems)
+    assert any("0 people's traces of it stand, but 2 are counted" in finding for finding in problems)
     with scene.database.begin() as session:
         session.execute(text("UPDATE step SET position = 1"))
         session.execute(text("UPDATE question SET completed = 0"))

@@ -11,9 +11,9 @@ def test_a_question_is_added_once_and_positions_go_on(database, asked):
         project = projects.create_project(session, "harbours", "harbour", tools=["read"])
         first = projects.add_questions(session, project.id, [asked("a?", "1"), asked("b?", "2"), asked("a?", "1")])
         second = projects.add_questions(session, project.id, [asked("b?", "2"), asked("b?", "3"), asked("c?")])
-        found = projects.list_questions(session, project.id)
+        questions = projects.list_questions(session, project.id)
     assert (first.added, first.existing, second.added, second.existing) == (2, 1, 2, 1)
-    assert [(q.position, q.text, q.source_id) for q in found] == [
+    assert [(q.position, q.text, q.source_id) for q in questions] == [
         (1, "a?", "1"),
         (2, "b?", "2"),
         (3, "b?", "3"),
@@ -31,16 +31,16 @@ def test_questions_are_fetched_in_stretches(scene):
 
 
 def test_everything_of_a_question_is_kept(database, asked):
-    given = asked(
+    record = asked(
         "who?", "7", "set", "test", "kg", ({"text": "Ada", "entity": "Q1"},), ({"question": "x"},), {"n": 1.5}
     )
     with database.begin() as session:
         project = projects.create_project(session, "p", "w")
-        projects.add_questions(session, project.id, [given])
+        projects.add_questions(session, project.id, [record])
     with database.read() as session:
-        (kept,) = projects.list_questions(session, project.id)
-    assert (kept.source_id, kept.dataset, kept.split, kept.kind) == ("7", "set", "test", "kg")
-    assert (kept.gold_answers, kept.decomposition, kept.details) == (
+        (stored,) = projects.list_questions(session, project.id)
+    assert (stored.source_id, stored.dataset, stored.split, stored.kind) == ("7", "set", "test", "kg")
+    assert (stored.gold_answers, stored.decomposition, stored.details) == (
         [{"text": "Ada", "entity": "Q1"}],
         [{"question": "x"}],
         {"n": 1.5},

@@ -39,13 +39,16 @@ def test_sixteen_threads_get_sixteen_questions(scene, asked):
     with scene.database.begin() as session:
         projects.add_questions(session, scene.project.id, [asked(f"Which lock is number {n}?") for n in range(20)])
         people = [projects.get_or_create_user(session, f"person {n}") for n in range(16)]
-    given = []
-    threads = [threading.Thread(target=lambda p=person: given.append(next_of(scene, p).position)) for person in people]
+    taken_questions = []
+    threads = [
+        threading.Thread(target=lambda p=person: taken_questions.append(next_of(scene, p).position))
+        for person in people
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(given) == list(range(1, 17))
+    assert sorted(taken_questions) == list(range(1, 17))
 
 
 def test_an_answered_question_is_done_and_a_rejected_one_is_open_to_others_only(scene):

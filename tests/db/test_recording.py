@@ -116,8 +116,8 @@ def test_two_tabs_on_one_trace_cannot_overwrite_each_other(scene):
     seen = version(scene, trace)
     with scene.database.begin() as session:
         recording.begin_step(session, trace.id, NewStep("from the first tab"), seen=seen)
-    told = r"step 2 was (written|completed) at .* what you typed is still here"
-    with pytest.raises(Conflict, match=told), scene.database.begin() as session:
+    reason = r"step 2 was (written|completed) at .* what you typed is still here"
+    with pytest.raises(Conflict, match=reason), scene.database.begin() as session:
         recording.begin_step(session, trace.id, NewStep("from the second tab"), seen=seen)
     assert [step.thought for step in opened(scene, trace).steps] == ["look", "from the first tab"]
 
@@ -377,9 +377,9 @@ def test_text_is_kept_exactly(scene, text):
         step = recording.begin_step(session, trace.id, NewStep(text, "read", {"title": text}), seen=trace.version)
     with scene.database.begin() as session:
         recording.complete_step(session, step.id, StepResult(text, {"deep": [{text[:100]: [text]}]}, text, 0.0))
-    (kept,) = opened(scene, trace).steps
-    assert (kept.thought, kept.arguments, kept.observation, kept.error) == (text, {"title": text}, text, text)
-    assert kept.data == {"deep": [{text[:100]: [text]}]}
+    (stored,) = opened(scene, trace).steps
+    assert (stored.thought, stored.arguments, stored.observation, stored.error) == (text, {"title": text}, text, text)
+    assert stored.data == {"deep": [{text[:100]: [text]}]}
 
 
 REFUSED = (

@@ -56,10 +56,12 @@ class RecordingMachine(RuleBasedStateMachine):
 
     @rule(target=traces)
     def start(self) -> Expected:
-        asked = SimpleNamespace(source_id=None, dataset=None, split=None, kind=None, gold_answers=[], decomposition=[])
-        asked.text, asked.details = f"question {next(numbers)}", {}
+        question = SimpleNamespace(
+            source_id=None, dataset=None, split=None, kind=None, gold_answers=[], decomposition=[]
+        )
+        question.text, question.details = f"question {next(numbers)}", {}
         with self.store.begin() as session:
-            projects.add_questions(session, self.project.id, [asked])
+            projects.add_questions(session, self.project.id, [question])
             last = projects.list_questions(session, self.project.id)[-1]
             trace = recording.start_trace(session, last.id, self.ada)
         self.expected.append(Expected(trace, []))
@@ -72,9 +74,9 @@ class RecordingMachine(RuleBasedStateMachine):
                 act(session)
             return None
         with self.store.begin() as session:
-            found = act(session)
+            changed = act(session)
         trace.version += 1
-        return found
+        return changed
 
     @rule(trace=traces, thought=TEXTS, tool=st.sampled_from([None, "read"]))
     def begin(self, trace: Expected, thought: str, tool: str | None) -> None:
@@ -142,8 +144,8 @@ class RecordingMachine(RuleBasedStateMachine):
         with self.store.begin() as session:
             child = forking.fork_trace(session, trace.id, min(place, len(trace.steps)), self.ada)
             copies = reading.load_trace(session, child.id).steps
-        kept = [[copy.id, *step[1:]] for copy, step in zip(copies, trace.steps, strict=False)]
-        self.expected.append(Expected(child, kept))
+        copied = [[copy.id, *step[1:]] for copy, step in zip(copies, trace.steps, strict=False)]
+        self.expected.append(Expected(child, copied))
         return self.expected[-1]
 
     @invariant()
@@ -151,8 +153,8 @@ class RecordingMachine(RuleBasedStateMachine):
         for trace in self.expected:
             with self.store.read() as session:
                 record = reading.load_trace(session, trace.id)
-            told = [[s.id, s.thought, s.rating, s.finished_at is not None] for s in record.steps]
-            assert told == trace.steps
+            stored = [[s.id, s.thought, s.rating, s.finished_at is not None] for s in record.steps]
+            assert stored == trace.steps
             assert record.trace.version == trace.version
             assert (record.trace.status == "submitted") == trace.submitted
             assert [step.position for step in record.steps] == list(range(1, len(trace.steps) + 1))

@@ -81,16 +81,18 @@ def report(database, scope: ToolCallFilter = ToolCallFilter(), **more: Any) -> T
 @given(stored=traces, scope=scopes)
 def test_every_figure_is_what_counting_one_by_one_gives(scene, stored, scope):
     rows = fill(scene.database, stored)
-    told = report(scene.database, scope, worst=3)
+    tool_report = report(scene.database, scope, worst=3)
     mine = [row for row in rows if fits(row, scope)]
-    assert [each.tool for each in told.tools] == sorted({row["tool"] for row in mine})
-    for each in told.tools:
-        compare(each, [row for row in mine if row["tool"] == each.tool])
+    assert [statistics.tool for statistics in tool_report.tools] == sorted({row["tool"] for row in mine})
+    for statistics in tool_report.tools:
+        compare(statistics, [row for row in mine if row["tool"] == statistics.tool])
     standing = [row for row in mine if row["removed_at"] is None and row["rating"] is not None]
     lowest = sorted(standing, key=lambda row: (row["rating"], -row["started_at"].timestamp()))[:3]
-    assert [(w.rating, w.started_at) for w in told.worst] == [(row["rating"], row["started_at"]) for row in lowest]
+    assert [(w.rating, w.started_at) for w in tool_report.worst] == [
+        (row["rating"], row["started_at"]) for row in lowest
+    ]
     keys = {(row["trace_id"], row["position"]): row for row in standing}
-    assert all(keys[w.trace_id, w.position]["tool"] == w.tool for w in told.worst)
+    assert all(keys[w.trace_id, w.position]["tool"] == w.tool for w in tool_report.worst)
 
 
 def fill(database, stored) -> list[dict[str, Any]]:
@@ -99,16 +101,16 @@ def fill(database, stored) -> list[dict[str, Any]]:
     with database.begin() as session:
         for kind in (Step, Trace, Question, Project):
             session.execute(delete(kind))
-        for place, (name, reasoner, drawn) in enumerate(stored):
+        for place, (name, reasoner, drawn_steps) in enumerate(stored):
             project = projects.find_project(session, name) or projects.create_project(session, name, "w")
             question = Question(project_id=project.id, position=place + 1, text=f"Which {place}?")
             insert_rows(session, Question, [field_values(question)])
             trace = Trace(question_id=question.id, reasoner=reasoner)
             insert_rows(session, Trace, [field_values(trace)])
             position = 0
-            for each in drawn:
-                position += each.get("removed_at") is None
-                step = field_values(Step(trace_id=trace.id, position=max(position, 1), **each))
+            for values in drawn_steps:
+                position += values.get("removed_at") is None
+                step = field_values(Step(trace_id=trace.id, position=max(position, 1), **values))
                 insert_rows(session, Step, [step])
                 rows.append(step | {"project": name, "reasoner": reasoner})
     return rows
@@ -125,65 +127,65 @@ def fits(row: dict[str, Any], scope: ToolCallFilter) -> bool:
     )
 
 
-def compare(told: ToolStatistics, rows: list[dict[str, Any]]) -> None:
+def compare(statistics: ToolStatistics, rows: list[dict[str, Any]]) -> None:
     standing = [row for row in rows if row["removed_at"] is None]
-    assert (told.calls, told.undone) == (len(standing), len(rows) - len(standing))
-    assert told.interrupted == sum(row["finished_at"] is None for row in standing)
+    assert (statistics.calls, statistics.undone) == (len(standing), len(rows) - len(standing))
+    assert statistics.interrupted == sum(row["finished_at"] is None for row in standing)
     failures = Counter(row["error_kind"] or "other" for row in standing if row["error"] is not None)
-    assert told.failures == failures
-    assert list(told.failures.values()) == sorted(failures.values(), reverse=True)
-    assert told.failed == failures.total()
-    compare_latency(told, [row["latency"] for row in standing if row["latency"] is not None])
-    compare_ratings(told, [row["rating"] for row in standing if row["rating"] is not None])
-    compare_usage(told, [row["usage"]["tool"] for row in standing if "tool" in row["usage"]])
+    assert statistics.failures == failures
+    assert list(statistics.failures.values()) == sorted(failures.values(), reverse=True)
+    assert statistics.failed == failures.total()
+    compare_latency(statistics, [row["latency"] for row in standing if row["latency"] is not None])
+    compare_ratings(statistics, [row["rating"] for row in standing if row["rating"] is not None])
+    compare_usage(statistics, [row["usage"]["tool"] for row in standing if "tool" in row["usage"]])
 
 
-def compare_latency(told: ToolStatistics, seconds: list[float]) -> None:
+def compare_latency(statistics: ToolStatistics, seconds: list[float]) -> None:
     if not seconds:
-        assert told.latency is None
+        assert statistics.latency is None
         return
-    assert told.latency is not None
+    assert statistics.latency is not None
     percentiles = np.percentile(seconds, [50, 95], method="inverted_cdf").tolist()
-    assert [told.latency.p50, told.latency.p95] == percentiles
-    assert (told.latency.timed, told.latency.longest) == (len(seconds), max(seconds))
-    assert list(told.latency.classes) == np.histogram(seconds, [0, *LATENCY_BUCKET_BOUNDS, math.inf])[0].tolist()
+    assert [statistics.latency.p50, statistics.latency.p95] == percentiles
+    assert (statistics.latency.timed, statistics.latency.longest) == (len(seconds), max(seconds))
+    assert list(statistics.latency.classes) == np.histogram(seconds, [0, *LATENCY_BUCKET_BOUNDS, math.inf])[0].tolist()
 
 
-def compare_ratings(told: ToolStatistics, stars: list[int]) -> None:
+def compare_ratings(statistics: ToolStatistics, stars: list[int]) -> None:
     if not stars:
-        assert told.ratings is None
+        assert statistics.ratings is None
         return
-    assert told.ratings is not None
-    assert told.ratings.count == len(stars)
-    assert told.ratings.mean == pytest.approx(np.mean(stars))
-    assert told.ratings.stars == {star: stars.count(star) for star in range(1, 6)}
+    assert statistics.ratings is not None
+    assert statistics.ratings.count == len(stars)
+    assert statistics.ratings.mean == pytest.approx(np.mean(stars))
+    assert statistics.ratings.stars == {star: stars.count(star) for star in range(1, 6)}
     # One rating says nothing of how they differ.
-    assert told.ratings.spread == (pytest.approx(np.std(stars, ddof=1)) if len(stars) > 1 else None)
+    assert statistics.ratings.spread == (pytest.approx(np.std(stars, ddof=1)) if len(stars) > 1 else None)
 
 
-def compare_usage(told: ToolStatistics, usages: list[dict[str, Any]]) -> None:
+def compare_usage(statistics: ToolStatistics, usages: list[dict[str, Any]]) -> None:
     if not usages:
-        assert told.usage is None
+        assert statistics.usage is None
         return
-    assert told.usage is not None
-    assert told.usage.calls == sum(usage["calls"] for usage in usages)
+    assert statistics.usage is not None
+    assert statistics.usage.calls == sum(usage["calls"] for usage in usages)
     for name in ("input_tokens", "output_tokens", "seconds", "cost"):
-        known = [usage[name] for usage in usages if usage[name] is not None]
-        assert getattr(told.usage, name) == (pytest.approx(sum(known)) if known else None)
+        values = [usage[name] for usage in usages if usage[name] is not None]
+        assert getattr(statistics.usage, name) == (pytest.approx(sum(values)) if values else None)
     untold = sum(None in (usage["input_tokens"], usage["output_tokens"]) for usage in usages)
-    assert told.usage.untold == untold
-    assert told.usage.unpriced == sum(usage["cost"] is None for usage in usages)
+    assert statistics.usage.untold == untold
+    assert statistics.usage.unpriced == sum(usage["cost"] is None for usage in usages)
 
 
 def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
     """A draft of ada's with two calls of `read`, the second one as told."""
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
-        for found, failed in (("Nothing much.", None), (text, error)):
+        for observation, failed in (("Nothing much.", None), (text, error)):
             step = recording.begin_step(
                 session, trace.id, recording.NewStep("Who?", "read"), seen=trace.version, by=scene.ada.id
             )
-            recording.complete_step(session, step.id, recording.StepResult(found, {}, failed, 0.5))
+            recording.complete_step(session, step.id, recording.StepResult(observation, {}, failed, 0.5))
         return trace
 
 
@@ -223,12 +225,19 @@ def test_the_figures_come_from_the_indexes_alone(tmp_path):
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     upgrade(store)
     fill(store, [(name, by, [ROW]) for name in PROJECTS for by in ("human", "humaniq")])
-    asked: list[tuple[str, Any]] = []
-    event.listen(store.engine, "before_cursor_execute", lambda _c, _d, words, given, *_: asked.append((words, given)))
+    statements: list[tuple[str, Any]] = []
+    event.listen(
+        store.engine,
+        "before_cursor_execute",
+        lambda _c, _d, words, parameters, *_: statements.append((words, parameters)),
+    )
     report(store, ToolCallFilter(project="quays", by=PEOPLE))
-    told = [words for words in asked if " step" in words[0]]
+    step_queries = [words for words in statements if " step" in words[0]]
     with store.engine.connect() as connection:
-        plans = [connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", given).all() for words, given in told]
+        plans = [
+            connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", parameters).all()
+            for words, parameters in step_queries
+        ]
     store.close()
     ways = [way for plan in plans for (*_, way) in plan if " step " in way]
     assert len(ways) >= 6

@@ -49,13 +49,17 @@ def test_what_is_stored_is_written_back_as_it_was(document):
 
 
 def test_the_values_are_attributes():
-    asked = TraceConfiguration.from_json(ASKED)
-    assert (asked.reasoner, asked.options, asked.library) == ("humaniq", {"k": 3}, "default:2")
-    assert asked.demonstrations == (DemonstrationReference(UUID(ID), "Who?"),)
-    assert (asked.response, asked.response_error, asked.prompt_format) == (None, "The model did not answer.", "text")
-    assert asked.followed_demonstrations == {ID}
-    assert asked.agreement is not None
-    assert asked.agreement.answers == {"text": "Ada", "graph": None}
+    configuration = TraceConfiguration.from_json(ASKED)
+    assert (configuration.reasoner, configuration.options, configuration.library) == ("humaniq", {"k": 3}, "default:2")
+    assert configuration.demonstrations == (DemonstrationReference(UUID(ID), "Who?"),)
+    assert (configuration.response, configuration.response_error, configuration.prompt_format) == (
+        None,
+        "The model did not answer.",
+        "text",
+    )
+    assert configuration.followed_demonstrations == {ID}
+    assert configuration.agreement is not None
+    assert configuration.agreement.answers == {"text": "Ada", "graph": None}
     verified = TraceConfiguration.from_json(VERIFIED)
     assert (verified.reasoner, verified.is_nested, verified.questions) == ("humaniq", False, (UUID(ID), UUID(ID)))
     assert (verified.repeats, verified.question_limit, verified.limits) == (UUID(ID), None, {})

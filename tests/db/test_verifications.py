@@ -16,10 +16,10 @@ def run(scene) -> Run:
     """A verification over the three questions: one right, one wrong, one refused."""
     endings = [("answered", "Ines Moor", 1.0), ("answered", "Otto Moor", 0.5), ("refused", None, None)]
     ids = [str(question.id) for question in scene.questions]
-    told = {"project_id": str(scene.project.id), "questions": ids, "library": None}
+    configuration = {"project_id": str(scene.project.id), "questions": ids, "library": None}
     with scene.database.begin() as session:
         made = runs.start_run(
-            session, Run(name=VERIFICATION_NAME, reasoner="replay", world="harbour", configuration=told)
+            session, Run(name=VERIFICATION_NAME, reasoner="replay", world="harbour", configuration=configuration)
         )
         for question, (ending, answer, score) in zip(scene.questions, endings, strict=True):
             trace = runs.start_run_trace(session, made, question.id, {})
@@ -39,10 +39,12 @@ def found(scene, run) -> list[VerificationOutcome]:
 
 def repairs(scene, run) -> dict[str, str]:
     """The status of each failure's repair, by question."""
-    every = {each.trace_id: each.question for each in found(scene, run)}
+    every = {outcome.trace_id: outcome.question for outcome in found(scene, run)}
     with scene.database.read() as session:
-        told = verifications.find_repairs(session, [each for each in found(scene, run) if each.is_failed])
-    return {every[trace]: f"{each.status} {each.person}" for trace, each in told.items()}
+        found_repairs = verifications.find_repairs(
+            session, [outcome for outcome in found(scene, run) if outcome.is_failed]
+        )
+    return {every[trace]: f"{repair.status} {repair.person}" for trace, repair in found_repairs.items()}
 
 
 def test_each_question_has_its_outcome_and_the_first_score_stays(scene, run):
@@ -52,7 +54,7 @@ def test_each_question_has_its_outcome_and_the_first_score_stays(scene, run):
     assert (refused.is_failed, refused.score, refused.failure) == (True, None, "it cannot")
     with scene.database.read() as session:
         assert verifications.find_outcome(session, wrong.trace_id) == wrong
-        assert [each.id for each in verifications.list_verifications(session, scene.project.id)] == [run.id]
+        assert [run_row.id for run_row in verifications.list_verifications(session, scene.project.id)] == [run.id]
         assert verifications.list_gold_questions(session, scene.project.id) == []
         with pytest.raises(RowNotFound, match="no verification"):
             verifications.find_verification(session, scene.project.id)
@@ -65,7 +67,9 @@ def test_a_question_that_was_not_begun_has_not_ended(scene, run):
             name=VERIFICATION_NAME, reasoner="replay", world="harbour", configuration=dict(stored.configuration)
         )
         runs.start_run(session, later)
-    assert [(each.trace_id, each.ending, each.is_failed) for each in found(scene, later)] == [(None, None, False)] * 3
+    assert [(outcome.trace_id, outcome.ending, outcome.is_failed) for outcome in found(scene, later)] == [
+        (None, None, False)
+    ] * 3
 
 
 def test_a_repair_is_followed_from_the_hold_to_the_approval(scene, run):
