@@ -118,7 +118,7 @@ def test_no_request_leaves_the_process_even_if_nobody_has_looked_at_the_query(wo
     for sparql in CALLS.values():
         # Without the guard each is tried, fails, or is no SPARQL: what counts is that nothing arrives.
         with suppress(SourceError):
-            worker.ask({"sparql": sparql.replace(URL, address)})
+            worker.request({"sparql": sparql.replace(URL, address)})
     assert asked == []
     # A process that has not left the network does call: so it is not for lack of trying.
     with suppress(OSError, RuntimeError):
@@ -127,13 +127,13 @@ def test_no_request_leaves_the_process_even_if_nobody_has_looked_at_the_query(wo
 
 
 def test_a_killed_process_is_told_once_and_then_replaced(worker):
-    assert worker.ask({"sparql": "ASK {}"}) == {"boolean": True}
+    assert worker.request({"sparql": "ASK {}"}) == {"boolean": True}
     first = worker.pid
     os.kill(first, signal.SIGKILL)
     # Until the last of its threads has gone, not just the first; left for the worker to collect.
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
     # It was seen dead before it was asked, so nothing was lost.
-    assert worker.ask({"sparql": "ASK {}"}) == {"boolean": True}
+    assert worker.request({"sparql": "ASK {}"}) == {"boolean": True}
     assert worker.pid != first
 
 
@@ -172,7 +172,7 @@ def test_a_refusal_says_what_is_wrong_and_no_more(crowd, sparql, said):
 
 
 def test_a_closed_worker_has_no_process(worker):
-    worker.ask({"sparql": "ASK {}"})
+    worker.request({"sparql": "ASK {}"})
     process = worker.pid
     worker.close()
     assert worker.pid is None
@@ -180,15 +180,15 @@ def test_a_closed_worker_has_no_process(worker):
 
 
 @pytest.mark.parametrize(
-    "busy", ["", "worker.ask({'sparql': 'SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }'})"]
+    "busy", ["", "worker.request({'sparql': 'SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }'})"]
 )
 def test_the_process_ends_when_its_parent_is_killed(crowd_folder, busy):
     program = f"""
 import sys, time
 from pathlib import Path
-from worlds.worker import Limits, Worker
-worker = Worker(Path(sys.argv[1]), Limits(seconds=60))
-worker.ask({{"sparql": "ASK {{}}"}})
+from worlds.embedded.worker import GraphWorker, QueryLimits
+worker = GraphWorker(Path(sys.argv[1]), QueryLimits(timeout_seconds=60))
+worker.request({{"sparql": "ASK {{}}"}})
 print(worker.pid, flush=True)
 {busy}
 time.sleep(60)

@@ -59,7 +59,7 @@ def door(server: Moody, answers: ResponseCache) -> Callable[..., RecordingHttpCl
     """Makes a door to that server; keywords change the policy."""
 
     def make(access: Access = WHO, **policy: object) -> RecordingHttpClient:
-        usual = {"hosts": frozenset({server.host}), "seconds": 30.0, "per_minute": 100_000}
+        usual = {"hosts": frozenset({server.host}), "timeout_seconds": 30.0, "max_per_minute": 100_000}
         return RecordingHttpClient(RequestPolicy(**{**usual, **policy}), answers, access)  # type: ignore[arg-type]
 
     return make
@@ -112,7 +112,7 @@ def test_every_fault_ends_within_the_limit_as_one_sentence_and_leaves_nothing_in
     request = HttpRequest(f"{server.url}/question")
     began = time.monotonic()
     with pytest.raises(kind) as failed:
-        door(seconds=LIMIT, attempts=2, most_bytes=1_000_000).send(request)
+        door(timeout_seconds=LIMIT, max_attempts=2, max_bytes=1_000_000).send(request)
     assert time.monotonic() - began < FAR_BEYOND_THE_LIMIT
     sentence = str(failed.value)
     assert told in sentence
@@ -153,7 +153,7 @@ def test_an_answer_that_says_busy_is_asked_for_again(server: Moody, door: Callab
     assert json.loads(door().send(HttpRequest(server.url, validate_response=free)).body) == {"ok": 1}
     server.will(says({"error": "maxlag"}))
     with pytest.raises(SourceUnavailable, match="it lags"):
-        door(attempts=2).send(HttpRequest(f"{server.url}/other", validate_response=free))
+        door(max_attempts=2).send(HttpRequest(f"{server.url}/other", validate_response=free))
 
 
 @pytest.mark.parametrize("as_date", [False, True], ids=["seconds", "date"])
@@ -190,7 +190,7 @@ def test_no_more_requests_are_open_than_the_policy_says_whatever_the_door(
     server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     server.will(says({"a": 1}, seconds=0.1))
-    doors = [door(at_once=3) for _ in range(4)]
+    doors = [door(max_concurrent=3) for _ in range(4)]
     with ThreadPoolExecutor(12) as threads:
         sent = [threads.submit(doors[n % 4].send, HttpRequest(f"{server.url}/{n}")) for n in range(12)]
         assert all(each.result().status == 200 for each in sent)
@@ -207,7 +207,7 @@ def test_twenty_annotators_do_not_wait_for_each_other_where_the_policy_lets_them
         says({"a": 1})(handler)
 
     server.will(answers_when_all_have_asked)
-    shared = door(at_once=20, seconds=90.0)
+    shared = door(max_concurrent=20, timeout_seconds=90.0)
     with ThreadPoolExecutor(20) as threads:
         sent = [threads.submit(shared.send, HttpRequest(f"{server.url}/{n}")) for n in range(20)]
         assert all(each.result().status == 200 for each in sent)
@@ -226,18 +226,18 @@ def test_waiting_in_vain_for_a_place_is_told(server: Moody, door: Callable[..., 
     free = threading.Event()
     server.will(lambda handler: (free.wait(60), says({"a": 1})(handler))[1])
     with ThreadPoolExecutor() as threads:
-        first = threads.submit(door(at_once=1, seconds=60.0).send, HttpRequest(f"{server.url}/1"))
+        first = threads.submit(door(max_concurrent=1, timeout_seconds=60.0).send, HttpRequest(f"{server.url}/1"))
         while not server.asked:
             time.sleep(0.01)
         with pytest.raises(SourceTimeout, match="all 1 places there were taken"):
-            door(at_once=1, seconds=0.3).send(HttpRequest(f"{server.url}/2"))
+            door(max_concurrent=1, timeout_seconds=0.3).send(HttpRequest(f"{server.url}/2"))
         free.set()
         assert first.result().status == 200
 
 
 def test_so_many_a_minute_and_no_more(server: Moody, door: Callable[..., RecordingHttpClient]):
     server.will(says({"a": 1}))
-    careful = door(per_minute=3, seconds=5.0)
+    careful = door(max_per_minute=3, timeout_seconds=5.0)
     for n in range(3):
         careful.send(HttpRequest(f"{server.url}/{n}"))
     with pytest.raises(SourceUnavailable, match="at most 3 times a minute; try again after"):
@@ -247,7 +247,7 @@ def test_so_many_a_minute_and_no_more(server: Moody, door: Callable[..., Recordi
 
 def test_several_requests_are_one_call_with_one_limit(server: Moody, door: Callable[..., RecordingHttpClient]):
     server.will(says({"a": 1}, seconds=0.4))
-    patient = door(seconds=1.0)
+    patient = door(timeout_seconds=1.0)
 
     def many() -> None:
         with patient.shared_deadline():
@@ -323,7 +323,7 @@ def test_a_recorded_answer_is_given_until_it_is_too_old(
     server: Moody, door: Callable[..., RecordingHttpClient], answers: ResponseCache
 ):
     server.will(says({"now": 1}))
-    shared = door(keep=timedelta(days=7))
+    shared = door(cache_lifetime=timedelta(days=7))
     old = datetime.now(UTC) - timedelta(days=8)
     request = HttpRequest(server.url)
     answers.store(
@@ -424,7 +424,7 @@ def test_a_key_is_sent_and_stands_nowhere_else(
     def echoes(handler: Handler) -> None:
         says({"you sent": handler.headers["Authorization"]}, Set_Cookie=f"session={KEY}")(handler)
 
-    keyed = door(headers=(("Authorization", f"Bearer {KEY}"),), attempts=1)
+    keyed = door(headers=(("Authorization", f"Bearer {KEY}"),), max_attempts=1)
     server.will(echoes)
     given = keyed.send(HttpRequest(server.url))
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"

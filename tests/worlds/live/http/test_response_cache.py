@@ -22,15 +22,15 @@ WRITES = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from worlds.live.answers import Answers
-from worlds.live.request import Answer
+from worlds.live.http.response_cache import ResponseCache
+from worlds.live.http.request import HttpResponse
 file, name = Path(sys.argv[1]), sys.argv[2]
-answers = Answers(file)
+answers = ResponseCache(file)
 for n in range(150):
     body = f"{name} {n}".encode() * 50
-    answers.record(f"{name} {n}", Answer("http://a/", 200, {}, body, datetime(2026, 1, 1, tzinfo=UTC)))
-    answers.record("shared", Answer("http://a/", 200, {}, body, datetime.now(UTC)))
-    assert answers.latest(f"{name} {n}").body == body
+    answers.store(f"{name} {n}", HttpResponse("http://a/", 200, {}, body, datetime(2026, 1, 1, tzinfo=UTC)))
+    answers.store("shared", HttpResponse("http://a/", 200, {}, body, datetime.now(UTC)))
+    assert answers.get_latest(f"{name} {n}").body == body
 """
 
 
