@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from llm.client import ChatClient
 from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
 from tools.errors import ToolError
+from tools.parameter import Accepts
 from tools.text_to_sparql.llm_writer import write_queries
 from tools.text_to_sparql.rules.candidates import SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.trial import QueryTrial
@@ -25,8 +26,10 @@ _MAX_QUESTION_CHARACTERS = 2000
 
 def generate_query(
     context: ToolContext,
-    question: Annotated[str, "a question that the graph can answer"],
-    entity_ids: Annotated[list[str], "ids of the entities it speaks of, from getWikiDataID", SPLIT_IDS_VALIDATOR],
+    question: Annotated[str, "a question that the graph can answer", Accepts()],
+    entity_ids: Annotated[
+        list[str], "ids of the entities it speaks of, from getWikiDataID", SPLIT_IDS_VALIDATOR, Accepts("entity")
+    ],
 ) -> Observation:
     """Write a SPARQL query for a question about entities whose ids are known; runQuery runs it."""
     graph = require_graph(context.world, "generateQuery")

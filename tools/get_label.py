@@ -5,6 +5,7 @@ from typing import Annotated
 from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
 from tools.errors import ToolError
 from tools.get_wikidata_id import format_entity
+from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext
 from worlds.source import ErrorKind
 
@@ -12,7 +13,7 @@ MAX_LABELS_SHOWN = 50
 
 
 def get_label(
-    context: ToolContext, ids: Annotated[list[str], "ids such as Q42 or P57", SPLIT_IDS_VALIDATOR]
+    context: ToolContext, ids: Annotated[list[str], "ids such as Q42 or P57", SPLIT_IDS_VALIDATOR, Accepts("entity")]
 ) -> Observation:
     """Look up what entities and properties are called."""
     graph = require_graph(context.world, "getLabel")

@@ -5,13 +5,16 @@ from typing import Annotated
 
 from tools.arguments import require_graph
 from tools.errors import ToolError
+from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext
 from worlds.source import AmbiguousTitle, Entity, ErrorKind, NotFound
 
 MAX_CANDIDATES = 5
 
 
-def get_wikidata_id(context: ToolContext, title: Annotated[str, "title of an article, or a name"]) -> Observation:
+def get_wikidata_id(
+    context: ToolContext, title: Annotated[str, "title of an article, or a name", Accepts("title")]
+) -> Observation:
     """Find the id of what an article is about, or of whatever has that name; several candidates come best first."""
     graph = require_graph(context.world, "getWikiDataID")
     found: list[Entity] = []

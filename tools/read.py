@@ -18,6 +18,7 @@ from llm.prompts import PromptTemplates
 from llm.structured_output import ReplyText, parse_reply
 from llm.types import Message
 from tools.arguments import require_text, require_web
+from tools.parameter import Accepts
 from tools.tool import EncodeFunction, Observation, ToolContext
 from worlds.embedded.text import strip_parenthesis
 from worlds.source import AmbiguousTitle, Article, WebPage
@@ -170,8 +171,10 @@ _URL = re.compile(r"https?://\S+", re.IGNORECASE)
 
 def read(
     context: ToolContext,
-    title: Annotated[str, "title of an article, as wikisearch gives it, or address of a web page"],
-    question: Annotated[str, "what you want to know from it"],
+    title: Annotated[
+        str, "title of an article, as wikisearch gives it, or address of a web page", Accepts("title", "address")
+    ],
+    question: Annotated[str, "what you want to know from it", Accepts()],
 ) -> Observation:
     """Read an article or a web page; returns the sentences that best answer the question, with their places in it."""
     found: Article | WebPage

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from tools.arguments import require_graph
 from tools.errors import ToolError
+from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext
 from worlds.source import Cell, ErrorKind, GraphSource, Table
 
@@ -28,7 +29,9 @@ _MONTHS = [
 ]
 
 
-def run_query(context: ToolContext, sparql: Annotated[str, "a SELECT or ASK query in SPARQL"]) -> Observation:
+def run_query(
+    context: ToolContext, sparql: Annotated[str, "a SELECT or ASK query in SPARQL", Accepts("query", "entity")]
+) -> Observation:
     """Run a SPARQL query over the graph; wd:, wdt:, rdfs: and other usual prefixes need no declaration."""
     graph = require_graph(context.world, "runQuery")
     if not sparql.strip():

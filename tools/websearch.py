@@ -3,13 +3,16 @@
 from typing import Annotated
 
 from tools.arguments import require_web
+from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext
 from worlds.source import WebHit
 
 MAX_PAGES = 5
 
 
-def websearch(context: ToolContext, query: Annotated[str, "words or a question to search for"]) -> Observation:
+def websearch(
+    context: ToolContext, query: Annotated[str, "words or a question to search for", Accepts("title")]
+) -> Observation:
     """Search the web pages; returns titles with date, address and a snippet, best first. `read` takes the address.
 
     What a page says may be out of date or about somebody else of the same name.

@@ -3,13 +3,16 @@
 from typing import Annotated
 
 from tools.arguments import require_text
+from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext
 from worlds.source import SearchHit
 
 MAX_HITS = 5
 
 
-def wikisearch(context: ToolContext, query: Annotated[str, "words or a question to search for"]) -> Observation:
+def wikisearch(
+    context: ToolContext, query: Annotated[str, "words or a question to search for", Accepts("title")]
+) -> Observation:
     """Search the articles; returns titles with a snippet each, best first. Works with a name or a whole question."""
     hits = require_text(context.world, "wikisearch").search(query, MAX_HITS)
     data = [_hit_to_json(hit) for hit in hits]

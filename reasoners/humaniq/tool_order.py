@@ -10,25 +10,27 @@ from db.models import Step
 from reasoners.base import ReasonerError, Task
 from reasoners.prompting.call_parser import ParsedReply
 from reasoners.prompting.parts import render_prompt
-from tools.tool import Tool
+from tools.registry import BUILT_IN_TOOLS
+from tools.tool import SourceKind, Tool
 
-TOOLS_BY_SOURCE: Mapping[str, tuple[str, ...]] = {
-    "text": ("wikisearch", "read", "websearch"),
-    # The paper's structured pipeline has no way from a name to an id but its query writer; ours asks the graph.
-    "graph": ("getWikiDataID", "generateQuery", "runQuery", "getLabel"),
+# The paper's structured pipeline has no way from a name to an id but its query writer; ours asks the graph.
+_SOURCE_KINDS: Mapping[str, tuple[SourceKind, ...]] = {
+    "text": (SourceKind.TEXT, SourceKind.WEB),
+    "graph": (SourceKind.GRAPH,),
 }
 
 
 def find_tool_source(tool: str) -> str | None:
-    """The kind of source that the tool asks; None for other people's tools."""
-    return next((source for source, tools in TOOLS_BY_SOURCE.items() if tool in tools), None)
+    """Return the sources that the tool of that name asks, "text" or "graph"; None for external tools."""
+    kind = BUILT_IN_TOOLS[tool].source if tool in BUILT_IN_TOOLS else None
+    return next((sources for sources, kinds in _SOURCE_KINDS.items() if kind in kinds), None)
 
 
 def restrict_to_sources(task: Task, sources: str) -> Task:
     """The task with the tools that ask these sources only; all of them, other people's too, for both."""
     if sources == "both":
         return task
-    tools = [tool for tool in task.tools if tool.name in TOOLS_BY_SOURCE[sources]]
+    tools = [tool for tool in task.tools if tool.source in _SOURCE_KINDS[sources]]
     if not tools:
         raise ReasonerError(f"None of the tools that are offered here asks the {sources}; choose other sources.")
     return replace(task, tools=tools)

@@ -14,7 +14,6 @@ from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
-from tools.failures import classify_error
 from tools.registry import get_tool
 from tools.tool import ToolContext, ToolResult
 from worlds.build import WorldContents, build_world
@@ -130,15 +129,15 @@ def found(ask: Ask, name: str, **arguments: Any) -> dict[str, Any]:
     return outcome.observation.data
 
 
-def told(ask: Ask, name: str, **arguments: Any) -> str:
-    """The one sentence of a call that fails."""
+def failed_call(ask: Ask, name: str, **arguments: Any) -> tuple[str, str]:
+    """The one sentence of a call that fails, and its kind."""
     outcome = ask(name, arguments)
     assert outcome.observation is None
     assert outcome.error is not None
     assert "\n" not in outcome.error
     assert outcome.error.endswith(".")
     assert len(outcome.error) < 600
-    return outcome.error
+    return outcome.error, str(outcome.error_kind)
 
 
 @pytest.fixture(params=FACTS, ids=lambda fact: fact.title)
@@ -256,7 +255,7 @@ def test_nothing_found_is_an_answer_and_no_failure(ask: Ask):
 def test_a_failure_is_one_sentence_of_the_same_kind_everywhere(
     ask: Ask, name: str, arguments: dict[str, Any], kind: str
 ):
-    assert classify_error(told(ask, name, **arguments)) == kind
+    assert failed_call(ask, name, **arguments)[1] == kind
 
 
 @pytest.mark.parametrize("name", WORLDS[:3])
@@ -264,10 +263,10 @@ def test_what_is_no_query_is_told_with_the_place_of_the_mistake(
     name: str, open_context: Callable[[str, Access], ToolContext]
 ):
     context = open_context(name, WHO)
-    error = told(
+    error, kind = failed_call(
         lambda *call: get_tool(call[0]).call(context, call[1]), "runQuery", sparql="SELECT ?x WHERE { ?x wdt:P57 }"
     )
-    assert classify_error(error) == "refused query"
+    assert kind == "refused query"
     assert "Mend it" in error
 
 
@@ -286,7 +285,7 @@ def test_hostile_input_is_answered_or_refused_in_a_sentence_and_the_next_call_wo
     for name, arguments in calls:
         outcome = ask(name, arguments)
         if outcome.observation is None:
-            told(lambda *_, ended=outcome: ended, name)
+            failed_call(lambda *_, ended=outcome: ended, name)
         else:
             json.dumps(outcome.observation.data).encode()
     assert found(ask, "wikisearch", query="Timber Falls")["hits"][0]["entity"] == "Q6027056"

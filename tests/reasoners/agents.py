@@ -20,6 +20,11 @@ from tests.servers.model import ModelServer, Request, Says, Script
 from tools.registry import available_tools
 from tools.tool import ToolContext
 
+TOOLS_BY_SOURCE = {
+    "text": ("wikisearch", "read", "websearch"),
+    "graph": ("getWikiDataID", "generateQuery", "runQuery", "getLabel"),
+}
+
 ALONE = AgentOptions(response="none")
 """Nothing but the loop: no call beside those for the steps and the answer."""
 ENDS = Says("Now I know.\n\nFinal Answer: Ada\nText says: Ada\nGraph says: none")

@@ -113,7 +113,7 @@ def test_what_is_written_in_a_form_is_read_back_with_its_type(data: st.DataObjec
     ("kind", "written", "why"),
     [
         ("number", "seven", "'seven' is no number"),
-        ("number", "nan", "no number that can be kept"),
+        ("number", "nan", "no finite number"),
         ("whole number", "7.5", "'7.5' is no whole number"),
         ("yes/no", "perhaps", "neither yes nor no"),
         ("choice", "c", "'c' is none of a, b"),

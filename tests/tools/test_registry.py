@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tools.errors import ToolError
-from tools.registry import BUILT_IN_TOOLS, available_tools, get_tool
+from tools.registry import BUILT_IN_TOOLS, ToolRegistry, available_tools, get_tool
 from worlds.source import World
 
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
@@ -14,7 +14,7 @@ SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getL
 
 def test_the_six_published_tools_and_the_webs_have_their_names_in_the_order_of_their_keys() -> None:
     assert list(BUILT_IN_TOOLS) == [*SIX, "websearch"]
-    titles = ["Search", "Read", "Id", "Write query", "Run query", "Label", "Web"]
+    titles = ["Search", "Read", "Find id", "Write query", "Run query", "Label", "Web"]
     assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
 
 
@@ -44,3 +44,20 @@ def test_loading_the_tools_loads_no_model_and_no_langchain() -> None:
     subprocess.run(
         [sys.executable, "-c", f"import sys, tools.registry; assert not {heavy} & set(sys.modules)"], check=True
     )
+
+
+def test_a_project_without_a_choice_offers_the_built_in_tools_and_a_chosen_tool_that_is_gone_is_left_out() -> None:
+    registry = ToolRegistry()
+    assert [tool.name for tool in registry.offered_tools(None, [])] == SIX
+    assert [tool.name for tool in registry.offered_tools(None, ["gone", "read"])] == ["read"]
+
+
+def test_a_project_whose_tools_are_all_gone_offers_none_and_the_error_names_each() -> None:
+    with pytest.raises(ToolError) as raised:
+        ToolRegistry().offered_tools(None, ["gone", "websearch", "lost"])
+    message = str(raised.value)
+    assert message.startswith("None of the tools that this project offers is available. There is no tool 'gone'; ")
+    assert "websearch needs a world with web pages." in message
+    assert "There is no tool 'lost'; " in message
+    assert message.endswith("Make them available again, or choose other tools for the project.")
+    assert raised.value.kind == "unavailable"

@@ -10,11 +10,10 @@ from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import AgentOptions
 from reasoners.humaniq.react_loop import MAX_CONSECUTIVE_REJECTIONS, MAX_REJECTIONS, MAX_THOUGHT_CHARS
 from reasoners.humaniq.tool_order import STATIC_TOOL_ORDER
-from reasoners.humaniq.tool_order import TOOLS_BY_SOURCE as BY_SOURCE
 from runs.recorders import MemoryRecorder
 from runs.runner import run_reasoner
-from tests.reasoners.agents import ALONE, ENDS, as_calls, as_text, ask
 from tests.fixtures.town import Town
+from tests.reasoners.agents import ALONE, ENDS, TOOLS_BY_SOURCE, as_calls, as_text, ask
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request, Says
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
@@ -315,20 +314,20 @@ def test_the_static_pipeline_keeps_its_order_and_leaves_the_arguments_to_the_mod
 def test_sources_limit_the_tools_and_what_demonstrations_show(town: Town, sources: str, form: str) -> None:
     agent = HumanIQ(replace(ALONE, sources=sources, form=form))
     other = "text" if sources == "graph" else "graph"
-    shown = [record for record in town.gold if {s.tool for s in record.steps} & set(BY_SOURCE[sources])][:3]
-    forbidden = Says("Hm.", calls=[(BY_SOURCE[other][0], {})])
+    shown = [record for record in town.gold if {s.tool for s in record.steps} & set(TOOLS_BY_SOURCE[sources])][:3]
+    forbidden = Says("Hm.", calls=[(TOOLS_BY_SOURCE[other][0], {})])
     if form == "text":
-        forbidden = Says(f"Hm.\nAction: {BY_SOURCE[other][0]}\nAction Input: Ada")
+        forbidden = Says(f"Hm.\nAction: {TOOLS_BY_SOURCE[other][0]}\nAction Input: Ada")
     asked = ask(town.context, [forbidden, ENDS], agent, demonstrations=shown)
     assert "There is no tool" in str(asked.steps[0].error)
     prompt = asked.requests[0].body
     assert shown[0].question.text in str(prompt)
-    assert set(asked.requests[0].tools) == (set(BY_SOURCE[sources]) if form == "chat" else set())
+    assert set(asked.requests[0].tools) == (set(TOOLS_BY_SOURCE[sources]) if form == "chat" else set())
     assert f"{other.title()} says" not in str(prompt)
     answers = asked.ended.answers
     assert answers is not None
     assert (answers.answer_text, answers.answer_graph) == (("Ada", None) if sources == "text" else (None, None))
-    for name in BY_SOURCE[other]:
+    for name in TOOLS_BY_SOURCE[other]:
         assert f"'{name}'" not in str(prompt)
         assert f"Action: {name}" not in str(prompt)
 

@@ -4,9 +4,8 @@ import pytest
 
 from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.tool_order import TOOLS_BY_SOURCE as BY_SOURCE
-from tests.reasoners.agents import ask
 from tests.fixtures.town import Town
+from tests.reasoners.agents import TOOLS_BY_SOURCE, ask
 from tests.servers.model import Says
 
 TEXT = [Says("I look.", calls=[("wikisearch", {"query": "Ada Reed"})]), Says("Final Answer: Cora\nText says: Cora")]
@@ -24,8 +23,8 @@ def test_each_pipeline_has_its_own_tools_and_sees_nothing_of_the_other(town: Tow
     assert [step.tool for step in asked.steps] == ["wikisearch", None, "getWikiDataID", None]
     assert (asked.steps[1].thought, asked.steps[3].thought) == ("From text only: Cora", "From the graph only: Dora")
     offered = [set(request.tools) for request in asked.requests[:4]]
-    assert offered[0] == offered[1] == set(BY_SOURCE["text"])
-    assert offered[2] == offered[3] == set(BY_SOURCE["graph"])
+    assert offered[0] == offered[1] == set(TOOLS_BY_SOURCE["text"])
+    assert offered[2] == offered[3] == set(TOOLS_BY_SOURCE["graph"])
     assert "Cora" not in asked.requests[2].prompt + asked.requests[3].prompt
     merged = asked.requests[-1].prompt
     assert "The articles say: Cora" in merged

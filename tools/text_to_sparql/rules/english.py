@@ -112,7 +112,9 @@ class EnglishPhrases:
 @cache
 def load_english_phrases() -> EnglishPhrases:
     """The table, read once."""
-    table = tomllib.loads(resources.files("tools.text_to_sparql.rules").joinpath("english.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(
+        resources.files("tools.text_to_sparql.rules").joinpath("english.toml").read_text(encoding="utf-8")
+    )
     words: dict[PhraseKey, LexicalEntry] = {}
     for entry in table["word"]:
         by_question = {asked: tuple(entry[asked]) for asked in ("where", "when", "why", "who") if asked in entry}
