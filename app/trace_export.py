@@ -1,29 +1,29 @@
-"""Traces on their way out of the store, with the tools that there are here."""
+"""Builds the export of stored traces, with the definitions of the tools that are installed here."""
 
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from app.services import services
 from db.database import RowNotFound
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from fewshot_library.formats.export import TraceExport
+from tools.registry import ToolRegistry
 from tools.tool import Tool
 
 
-def build_export(session: Any, records: Iterable[TraceRecord]) -> TraceExport:
-    """These traces of the store, ready for any format."""
+def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRecord]) -> TraceExport:
+    """The traces as any format writes them; the session must stay open while they are written."""
     return TraceExport(
         records,
-        tools={name: _tool_definition(tool) for name, tool in services().tool_registry().all_tools().items()},
-        offered_tools=tuple(tool.name for tool in services().tool_registry().available_tools(None)),
+        tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
+        offered_tools=tuple(tool.name for tool in registry.available_tools(None)),
         find_trace=partial(_find_trace, session),
     )
 
 
-def _tool_definition(tool: Tool) -> dict[str, Any]:
+def _chat_function(tool: Tool) -> dict[str, Any]:
     """The tool as chat models take it."""
     return {
         "type": "function",
@@ -31,8 +31,8 @@ def _tool_definition(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _find_trace(session: Any, key: UUID) -> TraceRecord | None:
+def _find_trace(session: Any, trace_id: UUID) -> TraceRecord | None:
     try:
-        return load_trace(session, key)
+        return load_trace(session, trace_id)
     except RowNotFound:
         return None

@@ -1,4 +1,4 @@
-"""`showhow evaluate`: how well a reasoner answers questions whose answers are known; nothing of it is kept."""
+"""`showhow evaluate`: how well a reasoner answers questions with gold answers; nothing is stored."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,94 +18,106 @@ from app.cli.options import (
     build_limits,
     parse_run_config,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt, print_progress
+from app.cli.output import CommandError, emit
+from app.cli.progress import fail_on_interrupt, print_count, print_progress
 from app.services import services
 from db.models import Project, Question
 from db.projects import find_project
 from db.verifications import list_gold_questions
 from evaluation.datasets import read_questions
+from evaluation.metrics import METRICS, format_means
 from evaluation.runs import REFUSED, QuestionScore, sample_questions, score_outcome, summarize_scores
 from fiction.questions.question_file import QUESTIONS_FILE
 from runs.budget import RunLimits
 from runs.preparation import RunConfig, prepare_task
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
+from runs.services import Services
 from worlds.folder import world_folder
 
 PROGRESS_INTERVAL = 10
 MAX_FAILURE_REASONS = 5
-"""Reasons for failures that are told, those that most questions had."""
+"""The most frequent reasons of failure that are printed."""
 
 
 def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     *,
-    world: Annotated[str | None, typer.Option(help="Whose own questions are asked.")] = None,
-    project: Annotated[str | None, typer.Option(help="Whose questions are asked, in its world.")] = None,
+    world: Annotated[str | None, typer.Option(help="Ask the questions that this generated world has.")] = None,
+    project: Annotated[str | None, typer.Option(help="Ask the questions of this project, in its world.")] = None,
     reasoner: ReasonerOption = None,
     library: LibraryOption = None,
     k: DemonstrationCountOption = None,
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many questions, evenly over their kinds.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed asks the same questions.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the sample; the same seed gives the same questions.")
+    ] = 0,
     steps: StepLimitOption = None,
     seconds: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")] = False,
 ) -> None:
-    """Have a reasoner answer questions with known answers, and tell how many it gets right, by kind."""
-    way = parse_run_config(reasoner, library, k, mode, option)
-    whose, questions = _load_questions(world, project)
+    """Have a reasoner answer questions with gold answers, and print its scores by kind of question."""
+    parts = services()
+    config = parse_run_config(parts, reasoner, library, k, mode, option)
+    owner, questions = _load_questions(parts, world, project)
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
-    chosen = sample_questions(questions, limit, seed)
-    with fail_on_interrupt("The evaluation was stopped; nothing of it is kept."):
-        found = list(_answer_questions(chosen, whose, way, build_limits(way, steps, None, seconds, None)))
-    told = summarize_scores(found)
-    emit(told, "\n".join(_result_lines(told)), as_json=as_json)
+    sample = sample_questions(questions, limit, seed)
+    limits = build_limits(config, steps, None, seconds, None)
+    with fail_on_interrupt("The evaluation was stopped; nothing of it is stored."):
+        scores = list(_answer_questions(parts, sample, owner, config, limits))
+    summary = summarize_scores(scores)
+    emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
 
 
-def _load_questions(world: str | None, project: str | None) -> tuple[Project, list[Question]]:
+def _load_questions(parts: Services, world: str | None, project: str | None) -> tuple[Project, list[Question]]:
     """The questions, and the project whose world and tools they are asked with."""
     if (world is None) == (project is None):
         raise typer.BadParameter("name either a world with --world or a project with --project")
     if project is not None:
-        with services().database.read() as session:
-            found = find_project(session, project)
-            if found is None:
+        with parts.database.read() as session:
+            owner = find_project(session, project)
+            if owner is None:
                 raise CommandError(f"there is no project {project!r}")
-            return found, list_gold_questions(session, found.id)
-    noun = Project(name=str(world), world=str(world))
-    file = world_folder(services().settings.worlds_folder, noun.world) / QUESTIONS_FILE
+            return owner, list_gold_questions(session, owner.id)
+    owner = Project(name=str(world), world=str(world))
+    file = world_folder(parts.settings.worlds_folder, owner.world) / QUESTIONS_FILE
     if not file.is_file():
         raise CommandError(f"the world {world} has no questions of its own; give a project that has some")
-    return noun, [
-        Question(project_id=noun.id, position=place, text=each.text, kind=each.kind, gold_answers=each.gold_answers)
-        for place, each in enumerate(read_questions(file, "jsonl"), 1)
+    return owner, [
+        Question(project_id=owner.id, position=position, text=row.text, kind=row.kind, gold_answers=row.gold_answers)
+        for position, row in enumerate(read_questions(file, "jsonl"), 1)
     ]
 
 
 def _answer_questions(
-    questions: Sequence[Question], project: Project, way: RunConfig, limits: RunLimits
+    parts: Services, questions: Sequence[Question], project: Project, config: RunConfig, limits: RunLimits
 ) -> Iterator[QuestionScore]:
-    made = way.make_reasoner(heard=False)
+    reasoner = config.make_reasoner()
     failures: Counter[str] = Counter()
-    for place, question in enumerate(questions, 1):
-        ended = run_reasoner(
-            made, prepare_task(services(), question, project, way).task, MemoryRecorder(), RunControl(limits)
-        )
-        if place % PROGRESS_INTERVAL == 0 or place == len(questions):
-            print_progress(f"{place:,} of {len(questions):,} questions")
-        if ended.ending not in ("answered", REFUSED):
-            failures[str(ended.failure)] += 1
-        yield score_outcome(question, ended)
-    for sentence, count in failures.most_common(MAX_FAILURE_REASONS):
-        print_progress(f"{count:,} failed: {sentence}")
+    for done, question in enumerate(questions, 1):
+        task = prepare_task(parts, question, project, config).task
+        outcome = run_reasoner(reasoner, task, MemoryRecorder(), RunControl(limits))
+        if done % PROGRESS_INTERVAL == 0 or done == len(questions):
+            print_count(done, len(questions), "questions")
+        if outcome.ending not in ("answered", REFUSED):
+            failures[str(outcome.failure)] += 1
+        yield score_outcome(question, outcome)
+    for reason, count in failures.most_common(MAX_FAILURE_REASONS):
+        print_progress(f"{count:,} failed: {reason}")
 
 
-def _result_lines(told: dict[str, Any]) -> Iterator[str]:
-    for name, each in (*told["by_kind"].items(), ("all", told)):
-        f1 = "    -" if each["f1_answered"] is None else f"{each['f1_answered']:.3f}"
+def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
+    for name, group in (*summary["by_kind"].items(), ("all", summary)):
         yield (
-            f"F1 {each['f1']:.3f}, of the answered {f1}  {each['answered']:4,} answered, {each['refused']:4,} refused, "
-            f"{each['failed']:4,} failed of {each['questions']:4,}  {name}"
+            f"{format_means(group, decimals=3)}, F1 (answered only) {_format_score(group['f1_answered'])}  "
+            f"{group['answered']:4,} answered, {group['refused']:4,} refused, "
+            f"{group['failed']:4,} failed of {group['questions']:4,}  {name}"
         )
+
+
+def _format_score(score: float | None) -> str:
+    return "    -" if score is None else f"{score:.3f}"

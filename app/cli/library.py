@@ -1,7 +1,4 @@
-"""`showhow library freeze | list | show | compare | export | select | usage | map`.
-
-`showhow library usage | map | export`.
-"""
+"""`showhow library freeze | list | show | compare | export | select | usage | map`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -29,7 +26,9 @@ from app.cli.options import (
     TextFilter,
     build_demonstration_filter,
 )
-from app.cli.output import CommandError, emit, emit_losses, open_atomically, print_progress
+from app.cli.output import CommandError, emit, open_atomically
+from app.cli.progress import fail_on_interrupt, print_count
+from app.cli.traces import emit_losses
 from app.services import services
 from app.trace_export import build_export
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
@@ -38,7 +37,7 @@ from db.traces import load_traces
 from evaluation.report_cache import Report
 from evaluation.selection_usage import UsageRequest, compute_usage
 from fewshot_library.card import FreezeOptions, LeakageError
-from fewshot_library.formats import WRITABLE_FORMATS, find_writer
+from fewshot_library.formats import find_writer, writable_formats
 from fewshot_library.formats.format import FormatError
 from fewshot_library.kernel import DISTANCES
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
@@ -50,13 +49,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PROGRESS_INTERVAL = 20
 """Questions between two lines of progress."""
 MAX_LISTED_SEQUENCES = 20
-"""Sequences of the map that people are told; programs get all."""
+"""Sequences of the map that are printed; --json prints all."""
 
 
 def usage(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     *,
-    project: Annotated[str, typer.Option(help="Whose questions are asked.")],
+    project: Annotated[str, typer.Option(help="Select for the questions of this project.")],
     k: PickCountOption = 3,
     mode: SelectionModeOption = "dpp",
     alpha: AlphaOption = DEFAULT_ALPHA,
@@ -68,8 +67,8 @@ def usage(  # noqa: PLR0913 - every option of the verb is one parameter
     leave_out: LeaveOutOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count how often each demonstration would be chosen for the questions of a project, and which never."""
-    wish = SelectionConfig(
+    """Count how often each demonstration would be selected for the questions of a project, and which never would."""
+    config = SelectionConfig(
         k=k,
         mode=mode,
         alpha=alpha,
@@ -80,21 +79,22 @@ def usage(  # noqa: PLR0913 - every option of the verb is one parameter
         balance=balance,
     )
     try:
-        wish.validate()
-        report = compute_usage(services(), UsageRequest(library, project, wish, leave_out), _print_progress)
-    except SelectionError as wrong:
-        raise CommandError(str(wrong)) from wrong
+        config.validate()
+        with fail_on_interrupt("The count was stopped; nothing of it is kept."):
+            report = compute_usage(services(), UsageRequest(library, project, config, leave_out), _print_progress)
+    except SelectionError as error:
+        raise CommandError(str(error)) from error
     emit(report, "\n".join(_format_usage(report)), as_json=as_json)
 
 
 def _print_progress(done: int, questions: int) -> None:
     if done % PROGRESS_INTERVAL == 0 or done == questions:
-        print_progress(f"{done:,} of {questions:,} questions")
+        print_count(done, questions, "questions")
 
 
 def _format_usage(report: Report) -> Iterator[str]:
-    yield from (f"{each['times']:6,}  {each['question']}" for each in report["used"])
-    yield from (f"     0  {each['question']}" for each in report["never_used"])
+    yield from (f"{row['times']:6,}  {row['question']}" for row in report["used"])
+    yield from (f"     0  {row['question']}" for row in report["never_used"])
     if report["never"] > len(report["never_used"]):
         yield f"     0  and {report['never'] - len(report['never_used']):,} more"
     used = f"{len(report['used']):,} of {report['demonstrations']:,} demonstrations are used"
@@ -102,37 +102,39 @@ def _format_usage(report: Report) -> Iterator[str]:
 
 
 def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longer", as_json: AsJson = False) -> None:
-    """Where the library's sequences of actions stand: near each other when they do the same."""
+    """Print the map of the library's action sequences; similar sequences have near coordinates."""
     if distance not in DISTANCES:
         raise CommandError(f"there is no distance {distance!r}; choose one of {', '.join(DISTANCES)}")
-    found, opened = services().open_library(library)
-    drawn = build_sequence_map(opened.pool.actions, distance)
+    version, opened = services().open_library(library)
+    sequence_map = build_sequence_map(opened.pool.actions, distance)
     rows = [
         {"x": round(float(x), 6), "y": round(float(y), 6), "demonstrations": len(places), "actions": actions}
-        for (x, y), (actions, places) in zip(drawn.coordinates, opened.list_sequences(), strict=True)
+        for (x, y), (actions, places) in zip(sequence_map.coordinates, opened.list_sequences(), strict=True)
     ]
     rows.sort(key=lambda row: -int(str(row["demonstrations"])))
     value: dict[str, Any] = {
-        "library": found.name,
-        "number": found.number,
+        "library": version.name,
+        "number": version.number,
         "distance": distance,
-        "shown": [round(part, 6) for part in drawn.explained_variance],
-        "landmarks": drawn.landmarks,
+        "shown": [round(share, 6) for share in sequence_map.explained_variance],
+        "landmarks": sequence_map.landmarks,
         "sequences": rows,
     }
     lines = [
         f"{row['x']:7.3f} {row['y']:7.3f}  {row['demonstrations']:,}×  {' > '.join(row['actions'])}"  # type: ignore[arg-type]
         for row in rows[:MAX_LISTED_SEQUENCES]
     ]
-    lines.append(f"{len(rows):,} sequences; the map shows {drawn.explained_variance[1]:.0%} of their distances")
+    lines.append(f"{len(rows):,} sequences; the map shows {sequence_map.explained_variance[1]:.0%} of their distances")
     emit(value, "\n".join(lines), as_json=as_json)
 
 
 def export(  # noqa: PLR0913 - every option of the verb is one parameter
     file: Annotated[Path, typer.Argument(help="The file to write.")],
     *,
-    library: Annotated[str | None, typer.Option(help="A version, NAME or NAME:NUMBER; else all approved.")] = None,
-    format_name: Annotated[str, typer.Option("--format", help=", ".join(WRITABLE_FORMATS))] = "showhow",
+    library: Annotated[
+        str | None, typer.Option(help="A version, NAME or NAME:NUMBER; default: all approved traces.")
+    ] = None,
+    format_name: Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))] = "showhow",
     project: ProjectFilter = None,
     kind: KindFilter = None,
     rating: RatingFilter = None,
@@ -141,22 +143,24 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the demonstrations of a version, or all approved traces that fit, to a file; losses are told on stderr."""
-    wanted = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
+    """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr."""
+    parts = services()
+    conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     try:
         write = find_writer(format_name)
-    except FormatError as unknown:
-        raise CommandError(str(unknown)) from unknown
-    with services().database.read() as session:
-        ids = list_matching_ids(session, wanted, find_version(session, library).id if library is not None else None)
+    except FormatError as error:
+        raise CommandError(str(error)) from error
+    with parts.database.read() as session:
+        version_id = find_version(session, library).id if library is not None else None
+        ids = list_matching_ids(session, conditions, version_id)
         if not ids:
-            raise CommandError("no demonstration fits, so that nothing was written; loosen a condition")
+            raise CommandError("no demonstration matches, so nothing was written; try fewer filters")
         with open_atomically(file, force=force) as stream:
-            losses = write(build_export(session, load_traces(session, ids)), stream)
+            losses = write(build_export(parts.tool_registry(), session, load_traces(session, ids)), stream)
     emit_losses(losses, file, as_json=as_json)
 
 
-app = typer.Typer(no_args_is_help=True, help="Freeze demonstrations as numbered versions, and choose among them.")
+app = typer.Typer(no_args_is_help=True, help="Freeze, compare and export demonstrations, and select among them.")
 
 app.command()(usage)
 app.command("map")(map_)
@@ -172,71 +176,73 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
     rating: RatingFilter = None,
     by: AuthorFilter = None,
     text: TextFilter = None,
-    test_split: Annotated[str, typer.Option(help="The split whose questions must stay out.")] = "test",
-    licence: Annotated[str, typer.Option(help="What may be done with it, for the card.")] = "",
-    note: Annotated[str, typer.Option(help="Whatever else the card should say.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Freeze although tested questions leak.")] = False,
+    test_split: Annotated[str, typer.Option(help="Keep out questions from this split.")] = "test",
+    licence: Annotated[str, typer.Option(help="The licence, for the card of the version.")] = "",
+    note: Annotated[str, typer.Option(help="A note for the card.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Freeze anyway, including test questions.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Freeze the approved traces that fit as the library's next version."""
-    wanted = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
-    terms = FreezeOptions(by=getuser(), licence=licence, note=note, test_split=test_split, force=force)
+    """Freeze the approved traces that match as the next version of the library."""
+    conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
+    options = FreezeOptions(by=getuser(), licence=licence, note=note, test_split=test_split, force=force)
     try:
-        made = services().freeze_version(name, wanted, terms)
-    except LeakageError as leaking:
-        raise CommandError(f"{leaking} with --force") from leaking
-    value = {"name": made.name, "number": made.number, "card": made.card}
-    emit(value, f"{made.name}:{made.number} holds {made.card['demonstrations']} demonstrations", as_json=as_json)
+        version = services().freeze_version(name, conditions, options)
+    except LeakageError as error:
+        raise CommandError(f"{error} with --force") from error
+    value = {"name": version.name, "number": version.number, "card": version.card}
+    text_line = f"{version.name}:{version.number} holds {version.card['demonstrations']} demonstrations"
+    emit(value, text_line, as_json=as_json)
 
 
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
-    """Every version of every library."""
+    """List every version of every library."""
     with services().database.read() as session:
-        found = list_versions(session)
-    lines = [f"{each.name}:{each.number}  {each.frozen_at:%F}  {each.demonstrations} demonstrations" for each in found]
-    told = "\n".join(lines) or "no library yet; `showhow library freeze NAME` makes one of the approved traces"
-    emit([each._asdict() for each in found], told, as_json=as_json)
+        versions = list_versions(session)
+    lines = [f"{row.name}:{row.number}  {row.frozen_at:%F}  {row.demonstrations} demonstrations" for row in versions]
+    text = "\n".join(lines) or "no library yet; `showhow library freeze NAME` makes one from the approved traces"
+    emit([row._asdict() for row in versions], text, as_json=as_json)
 
 
 @app.command()
 def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
-    """A version's card, its counts and its demonstrations."""
-    with services().database.read() as session:
-        found = find_version(session, library)
-        inside = load_demonstrations(session, found.id)
-        asked = list_question_kinds(session, sorted({each.project for each in inside}))
-    counted = compute_statistics(inside, tools=services().tool_registry().all_tools(), kinds=asked)
+    """Show the card, the statistics and the demonstrations of a version."""
+    parts = services()
+    with parts.database.read() as session:
+        version = find_version(session, library)
+        demonstrations = load_demonstrations(session, version.id)
+        kinds = list_question_kinds(session, sorted({row.project for row in demonstrations}))
+    statistics = compute_statistics(demonstrations, tools=parts.tool_registry().all_tools(), kinds=kinds)
     value = {
-        "name": found.name,
-        "number": found.number,
-        "frozen_at": found.frozen_at,
-        "card": found.card,
-        "statistics": counted.to_json(),
-        "demonstrations": [each._asdict() for each in inside],
+        "name": version.name,
+        "number": version.number,
+        "frozen_at": version.frozen_at,
+        "card": version.card,
+        "statistics": statistics.to_json(),
+        "demonstrations": [row._asdict() for row in demonstrations],
     }
-    card = [f"{name}: {_format_value(told)}" for name, told in found.card.items() if told]
-    lines = [f"{found.name}:{found.number}, frozen {found.frozen_at:%F}", *card, *_format_statistics(counted), ""]
-    emit(value, "\n".join([*lines, *map(_format_demonstration, inside)]), as_json=as_json)
+    card = [f"{name}: {_format_value(entry)}" for name, entry in version.card.items() if entry]
+    heading = f"{version.name}:{version.number}, frozen {version.frozen_at:%F}"
+    lines = [heading, *card, *_format_statistics(statistics), "", *map(_format_demonstration, demonstrations)]
+    emit(value, "\n".join(lines), as_json=as_json)
 
 
 @app.command()
 def compare(before: LibraryReferenceArgument, after: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
-    """What one version has and another has not."""
+    """Compare two versions: which demonstrations were added and removed."""
     with services().database.read() as session:
-        old, new = (load_demonstrations(session, find_version(session, each).id) for each in (before, after))
-    changed = compare_versions(old, new)
-    lines = [f"+ {_format_demonstration(each)}" for each in changed.added] + [
-        f"- {_format_demonstration(each)}" for each in changed.removed
-    ]
-    lines.append(f"{len(changed.added)} added, {len(changed.removed)} removed, {changed.kept} kept")
-    emit(asdict(changed), "\n".join(lines), as_json=as_json)
+        old, new = (load_demonstrations(session, find_version(session, version).id) for version in (before, after))
+    difference = compare_versions(old, new)
+    lines = [f"+ {_format_demonstration(row)}" for row in difference.added]
+    lines += [f"- {_format_demonstration(row)}" for row in difference.removed]
+    lines.append(f"{len(difference.added)} added, {len(difference.removed)} removed, {difference.kept} kept")
+    emit(asdict(difference), "\n".join(lines), as_json=as_json)
 
 
 @app.command("select")
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
-    question: Annotated[str, typer.Argument(help="The question that demonstrations are wanted for.")],
+    question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],
     *,
     k: PickCountOption = 3,
     mode: SelectionModeOption = "dpp",
@@ -247,11 +253,11 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     seed: SeedOption = 0,
     balance: BalanceOption = 0.5,
     leave_out: LeaveOutOption = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why each was chosen.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain each pick.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Choose demonstrations for a question."""
-    wish = SelectionConfig(
+    """Select demonstrations for a question."""
+    config = SelectionConfig(
         k=k,
         mode=mode,
         alpha=alpha,
@@ -262,46 +268,48 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
         balance=balance,
     )
     try:
-        wish.validate()
-        found, opened = services().open_library(library)
-        chosen = opened.select(question, wish, leave_out_itself=leave_out)
-    except SelectionError as wrong:
-        raise CommandError(str(wrong)) from wrong
-    value = {"library": found.name, "number": found.number, **chosen.to_json(opened)}
-    emit(value, "\n".join(_format_picks(chosen, opened, explain=explain)) or "nothing to choose from", as_json=as_json)
+        config.validate()
+        version, opened = services().open_library(library)
+        selected = opened.select(question, config, leave_out_itself=leave_out)
+    except SelectionError as error:
+        raise CommandError(str(error)) from error
+    value = {"library": version.name, "number": version.number, **selected.to_json(opened)}
+    lines = _format_picks(selected, opened, explain=explain)
+    emit(value, "\n".join(lines) or "nothing to select from", as_json=as_json)
 
 
-def _format_picks(chosen: SelectedDemonstrations, library: LoadedLibrary, *, explain: bool) -> Iterator[str]:
-    for place, (pick, each) in enumerate(zip(chosen.selection.picks, chosen.demonstrations, strict=True), start=1):
-        yield f"{place}. {each.question}"
+def _format_picks(selected: SelectedDemonstrations, library: LoadedLibrary, *, explain: bool) -> Iterator[str]:
+    selection = selected.selection
+    for number, (pick, demonstration) in enumerate(zip(selection.picks, selected.demonstrations, strict=True), start=1):
+        yield f"{number}. {demonstration.question}"
         if not explain:
             continue
-        yield f"   {' > '.join(each.tools)}"
-        yield f"   relevance {chosen.selection.cosines[pick.item]:.3f}, novelty {pick.novelty:.3f}" + (
-            ", there by relevance alone" if pick.is_filler else f", raises log det by {pick.gain:.3f}"
-        )
+        yield f"   {' > '.join(demonstration.tools)}"
+        gain = "selected by relevance alone" if pick.is_filler else f"raises log det by {pick.gain:.3f}"
+        yield f"   relevance {selection.cosines[pick.item]:.3f}, novelty {pick.novelty:.3f}, {gain}"
         if pick.runner_up is not None and pick.lead is not None:
-            second = library.demonstrations[pick.runner_up].question
-            yield f"   next best: {second}, {pick.lead:.3f} behind"
+            runner_up = library.demonstrations[pick.runner_up].question
+            yield f"   next best: {runner_up}, {pick.lead:.3f} behind"
 
 
-def _format_demonstration(each: Demonstration) -> str:
-    stars = "" if each.rating is None else f"  {each.rating:.1f} stars"
-    return f"{each.trace_id}  {each.question}  [{len(each.tools)} actions{stars}]"
+def _format_demonstration(demonstration: Demonstration) -> str:
+    rating = "" if demonstration.rating is None else f"  {demonstration.rating:.1f} stars"
+    return f"{demonstration.trace_id}  {demonstration.question}  [{len(demonstration.tools)} actions{rating}]"
 
 
-def _format_statistics(counted: LibraryStatistics) -> Iterator[str]:
-    yield f"actions: {_format_value(counted.tools)}"
-    yield f"lengths: {_format_value(counted.lengths)}"
-    yield f"kinds: {_format_value(counted.kinds) or 'not known'}"
-    yield f"different sequences: {counted.sequences}; by people {counted.people}, by models {counted.models}"
-    if counted.unused_tools:
-        yield f"never used: {_format_value(counted.unused_tools)}"
-    if counted.missing_kinds:
-        yield f"asked by its projects and never answered: {_format_value(counted.missing_kinds)}"
+def _format_statistics(statistics: LibraryStatistics) -> Iterator[str]:
+    yield f"actions: {_format_value(statistics.tools)}"
+    yield f"lengths: {_format_value(statistics.lengths)}"
+    yield f"kinds: {_format_value(statistics.kinds) or 'not known'}"
+    people, models = statistics.people, statistics.models
+    yield f"different sequences: {statistics.sequences}; by people {people}, by models {models}"
+    if statistics.unused_tools:
+        yield f"never used: {_format_value(statistics.unused_tools)}"
+    if statistics.missing_kinds:
+        yield f"kinds of its projects without a demonstration: {_format_value(statistics.missing_kinds)}"
 
 
-def _format_value(told: object) -> str:
-    if isinstance(told, dict):
-        return ", ".join(f"{name} {value}" for name, value in told.items())
-    return ", ".join(map(str, told)) if isinstance(told, list) else str(told)
+def _format_value(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,13 +1,19 @@
-"""`showhow ...`: finds the verb, imports only its module, and turns a failure into one line and exit status 1."""
+"""`showhow VERB ...`: loads only the verb's module, and turns an expected failure into one line and exit status 1.
+
+To add a verb: write its module in this folder and add one line to `VERBS`.
+"""
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
 from app.cli.output import CommandError
+from app.cli.progress import print_error, write_json_progress
 
 USER_ERRORS = (
     "db.database:StoreError",
@@ -17,11 +23,12 @@ USER_ERRORS = (
     "tools.errors:ToolError",
     "settings:SettingsError",
 )
+"""The errors whose message is written for the user, as `module:class`; types would make `--help` load every room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """Where a verb lives (`module:attribute`, a Typer app or a function) and what it is for."""
+    """Where a verb is defined (`module:attribute`, a Typer app or a function), and its line in `showhow --help`."""
 
     target: str
     help: str
@@ -33,59 +40,75 @@ VERBS = {
     "setup": Verb("app.cli.setup:setup", "Prepare the database and the default world with its questions."),
     "run": Verb("app.cli.run:run", "Serve the pages on this machine."),
     "world": Verb("app.cli.world:app", "Import, generate, list and query worlds."),
-    "questions": Verb("app.cli.questions:app", "Import and list a project's questions."),
+    "questions": Verb("app.cli.questions:app", "Import and list the questions of a project."),
     "project": Verb("app.cli.project:app", "List projects and choose the tools that each of them offers."),
-    "traces": Verb("app.cli.traces:app", "Import, export, list and show traces."),
-    "library": Verb("app.cli.library:app", "Freeze, compare and choose from libraries of demonstrations."),
+    "traces": Verb("app.cli.traces:app", "Import, export, list, show and replay traces."),
+    "library": Verb("app.cli.library:app", "Freeze, compare and export demonstrations, and select among them."),
     "ask": Verb("app.cli.ask:ask", "Have a reasoner answer a question, and watch it."),
     "tool": Verb("app.cli.tool:tool", "Call one tool as an annotator would."),
-    "tools": Verb("app.cli.tools:app", "Tell which tools there are, and what they are worth."),
+    "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
     "db": Verb("app.cli.db:app", "Upgrade, check and back up the database."),
 }
 
+JsonProgressOption = Annotated[
+    bool, typer.Option("--json-progress", help="Write progress and errors on stderr as JSON, one object a line.")
+]
 
-def build_command_line(wanted: str | None) -> typer.Typer:
-    """The command line with the wanted verb loaded and the others named only, so that --help stays quick."""
-    line = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=DESCRIPTION)
+
+def build_command_line(verb_name: str | None) -> typer.Typer:
+    """The command line with the named verb loaded; the others only have their line in --help, which stays quick."""
+    line = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=DESCRIPTION)
+    line.callback(no_args_is_help=True, invoke_without_command=False)(_apply_global_options)
     for name, verb in VERBS.items():
-        if name == wanted:
+        if name == verb_name:
             _mount_verb(line, name, verb)
         else:
             line.command(name, help=verb.help)(_run_unloaded_verb)
     return line
 
 
+def _apply_global_options(*, json_progress: JsonProgressOption = False) -> None:
+    if json_progress:
+        write_json_progress()
+
+
 def _mount_verb(line: typer.Typer, name: str, verb: Verb) -> None:
     module, _, attribute = verb.target.partition(":")
-    found: typer.Typer | Callable[..., None] = getattr(importlib.import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        line.add_typer(found, name=name, help=verb.help)
+    command: typer.Typer | Callable[..., None] = getattr(importlib.import_module(module), attribute)
+    if isinstance(command, typer.Typer):
+        line.add_typer(command, name=name, help=verb.help)
     else:
-        line.command(name, help=verb.help)(found)
+        line.command(name, help=verb.help)(command)
 
 
 def _run_unloaded_verb() -> None:
-    raise AssertionError("a verb that was not asked for was run")
+    raise AssertionError("a verb was run without being loaded")
 
 
 def user_error_types() -> tuple[type[Exception], ...]:
-    """The errors that are the user's to read: one sentence each. Whatever else escapes is a fault of ours."""
-    loaded = [CommandError]
-    for place in USER_ERRORS:
-        module, _, attribute = place.partition(":")
-        # A room that the verb did not load cannot have raised.
+    """The errors that end a verb with one line; any other exception is a defect and keeps its traceback."""
+    types: list[type[Exception]] = [CommandError]
+    for target in USER_ERRORS:
+        module, _, attribute = target.partition(":")
+        # A module that the verb did not load cannot have raised.
         if module in sys.modules:
-            loaded.append(getattr(sys.modules[module], attribute))
-    return tuple(loaded)
+            types.append(getattr(sys.modules[module], attribute))
+    return tuple(types)
 
 
-def main() -> None:
-    """Run the command line of this process."""
-    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line with these arguments, or with those of this process; always ends with SystemExit."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # A context of its own, so that the options of one call do not reach the next.
+    copy_context().run(_run, words)
+
+
+def _run(words: list[str]) -> None:
+    verb_name = next((word for word in words if not word.startswith("-")), None)
     try:
-        build_command_line(wanted)()
-    except user_error_types() as failed:
-        sys.stderr.write(f"showhow: {failed}\n")
+        build_command_line(verb_name)(words, prog_name="showhow")
+    except user_error_types() as error:
+        print_error(str(error))
         sys.exit(1)

@@ -1,140 +1,148 @@
-"""The options of verbs that have questions answered: by which reasoner, with which demonstrations, in which limits.
+"""Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection, live worlds."""
 
-The options of verbs that say which approved traces are meant.
-The options of verbs by which live worlds answer from what they have answered before.
-The options of verbs that choose demonstrations.
-"""
-
-import os
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, print_progress
-from app.services import services
+from app.cli.output import CommandError
+from app.cli.progress import print_progress
 from db.libraries import MODELS, PEOPLE, DemonstrationFilter
 from fewshot_library.selection import SELECTION_MODES
-from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions, AgentOptionsError
-from reasoners.registry import REASONER_FACTORIES, UnknownReasoner
-from runs.budget import DEFAULT_MAX_SECONDS, DEFAULT_MAX_STEPS, RunLimits
-from runs.preparation import REPLAY, REPLAY_STEP_LIMIT, RunConfig
+from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError
+from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
+from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
+from runs.preparation import RunConfig
+from runs.services import Services
 
 ProjectFilter = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
-KindFilter = Annotated[str | None, typer.Option(help="Only of questions of this kind.")]
-RatingFilter = Annotated[float | None, typer.Option(min=1, max=5, help="Only with at least this mean of stars.")]
-AuthorFilter = Annotated[str | None, typer.Option(help=f"Only by {PEOPLE} or {MODELS}.")]
-TextFilter = Annotated[str | None, typer.Option(help="Only of questions that have these words.")]
+KindFilter = Annotated[str | None, typer.Option(help="Only traces of questions of this kind.")]
+RatingFilter = Annotated[float | None, typer.Option(min=1, max=5, help="Only traces with at least this mean rating.")]
+AuthorFilter = Annotated[str | None, typer.Option(help=f"Only traces by {PEOPLE} or {MODELS}.")]
+TextFilter = Annotated[str | None, typer.Option(help="Only traces of questions that contain these words.")]
 
 
-def build_demonstration_filter(**given: Any) -> DemonstrationFilter:
-    """The options as conditions; CommandFailed for one that cannot be."""
-    if given.get("by") not in (None, PEOPLE, MODELS):
-        raise CommandError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {given['by']!r}")
-    return DemonstrationFilter(**given)
+def build_demonstration_filter(**conditions: Any) -> DemonstrationFilter:
+    """The options as a filter; raises CommandError for an unknown kind of author."""
+    if conditions.get("by") not in (None, PEOPLE, MODELS):
+        raise CommandError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {conditions['by']!r}")
+    return DemonstrationFilter(**conditions)
 
 
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answer from their record only.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answer from their recorded answers only.")]
 AsOfOption = Annotated[
-    str | None, typer.Option("--as-of", metavar="MOMENT", help="As they answered at that moment: 2026-11-21T14:00.")
+    str | None, typer.Option("--as-of", metavar="TIME", help="Live worlds answer as of then: 2026-11-21T14:00.")
 ]
 
 
-def apply_record_options(as_of: str | None, *, offline: bool) -> None:
-    """Have this process answer from the record where that is wished; called before anything reads the settings."""
+def apply_record_options(services: Services, as_of: str | None, *, offline: bool) -> Services:
+    """The services with live worlds that answer from their record, where the options ask for it."""
+    settings = services.settings
     if offline:
-        os.environ["SHOWHOW_OFFLINE"] = "1"
+        settings = replace(settings, offline=True)
     if as_of:
-        os.environ["SHOWHOW_AS_OF"] = as_of
+        try:
+            settings = replace(settings, as_of=datetime.fromisoformat(as_of).astimezone())
+        except ValueError as error:
+            raise CommandError(f"--as-of is {as_of!r}; write a time such as 2026-11-21T14:00") from error
+    return services if settings == services.settings else Services(settings, services.environ)
 
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
-PickCountOption = Annotated[int, typer.Option("-k", min=0, help="How many.")]
+PickCountOption = Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")]
 SelectionModeOption = Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))]
-AlphaOption = Annotated[float, typer.Option(help="How much relevance counts.")]
-GammaOption = Annotated[float, typer.Option(help="How fast likeness falls with the distance of the actions.")]
-DistanceOption = Annotated[str, typer.Option(help="longer: over the longer sequence; metric: Yujian and Bo's.")]
+AlphaOption = Annotated[float, typer.Option(help="Relevance weight.")]
+GammaOption = Annotated[float, typer.Option(help="Diversity: how fast similarity falls with the distance of actions.")]
+DistanceOption = Annotated[
+    str, typer.Option(help="longer: edits over the longer sequence; metric: that of Yujian and Bo.")
+]
 ExchangeOption = Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")]
-SeedOption = Annotated[int, typer.Option(help="Of the modes random and sample.")]
-BalanceOption = Annotated[float, typer.Option(help="Of mmr: 1 is relevance alone.")]
-LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Not the question itself.")]
+SeedOption = Annotated[int, typer.Option(help="Random seed of the modes random and sample.")]
+BalanceOption = Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")]
+LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")]
 
+_MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))
+_REASONER_HELP = "; ".join(f"{entry.name}: {entry.description}" for entry in REASONERS.values())
+_STEP_LIMITS = ", ".join(f"{entry.default_step_limit} with {entry.name}" for entry in REASONERS.values())
 ReasonerOption = Annotated[
     str | None,
-    typer.Option(help=f"{', '.join(REASONER_FACTORIES)}; default: {REPLAY}, or humaniq once a model is set up."),
+    typer.Option(help=f"{_REASONER_HELP}. Default: {_FREE_REASONER}, or {_MODEL_REASONER} once a model is set up."),
 ]
 LibraryOption = Annotated[
-    str | None, typer.Option("--library", help="Demonstrations of a version, NAME or NAME:NUMBER.")
+    str | None, typer.Option("--library", help="Library version of the demonstrations, NAME or NAME:NUMBER.")
 ]
-DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="How many demonstrations.")]
+DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
 SelectionOption = Annotated[
-    str | None, typer.Option(help=f"How they are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
+    str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
 ]
 ReasonerSettingsOption = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help=f"Of the reasoner: {', '.join(OPTION_CHOICES)} ..."),
+    typer.Option("--option", metavar="NAME=VALUE", help=f"Option of the reasoner: {', '.join(OPTION_CHOICES)} ..."),
 ]
 StepLimitOption = Annotated[
     int | None,
-    typer.Option(min=1, help=f"The most steps of a question; {DEFAULT_MAX_STEPS}, or {REPLAY_STEP_LIMIT} of replay."),
+    typer.Option(min=1, help=f"Stop a question after this many steps; default: {_STEP_LIMITS}."),
 ]
-TokenLimitOption = Annotated[int | None, typer.Option(min=1, help="The most tokens of a question.")]
-TimeLimitOption = Annotated[float, typer.Option(min=1, help="The most seconds of a question.")]
-CostLimitOption = Annotated[float | None, typer.Option(min=0, help="The most US dollars of a question.")]
+TokenLimitOption = Annotated[int | None, typer.Option(min=1, help="Stop a question after this many tokens.")]
+TimeLimitOption = Annotated[float, typer.Option(min=1, help="Stop a question after this many seconds.")]
+CostLimitOption = Annotated[float | None, typer.Option(min=0, help="Stop a question after this many US dollars.")]
 DEFAULT_TIME_LIMIT = DEFAULT_MAX_SECONDS
 
 
-def default_reasoner() -> str:
-    """What answers where nobody says otherwise: a model where one is set up, else demonstrations are followed."""
-    return REPLAY if services().chat is None else "humaniq"
-
-
-def parse_run_config(
-    reasoner: str | None, library: str | None, k: int | None, mode: str | None, options: Sequence[str] | None
+def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option of the verbs
+    services: Services,
+    reasoner: str | None,
+    library: str | None,
+    k: int | None,
+    mode: str | None,
+    options: Sequence[str] | None,
 ) -> RunConfig:
-    """The way that these options ask for; CommandFailed in one sentence for what cannot be."""
-    told = dict(map(_parse_option, options or ()))
-    told |= {name: value for name, value in (("k", k), ("selection", mode)) if value is not None}
-    name = reasoner or default_reasoner()
-    if name == REPLAY and told:
-        print_progress(
-            "replay looks at every demonstration, the most alike first; -k, --mode and --option are for models"
-        )
-        told = {}
-    way = RunConfig(name, told, library)
+    """The run that these options configure; raises CommandError for an unknown or impossible value."""
+    has_model = services.settings.model is not None
     try:
-        way.make_reasoner()
-    except (UnknownReasoner, AgentOptionsError) as wrong:
-        raise CommandError(str(wrong)) from wrong
-    if name != REPLAY and services().chat is None:
-        raise CommandError(f"{name} needs a language model: set SHOWHOW_MODEL, or use --reasoner {REPLAY}")
-    return way
+        entry = find_reasoner(reasoner) if reasoner else default_reasoner(has_model=has_model)
+        values = dict(_parse_option(option, entry) for option in options or ())
+        values |= {name: value for name, value in (("k", k), ("selection", mode)) if value is not None}
+        if values and not entry.option_names:
+            print_progress(f"{entry.name} has no options; it ignores -k, --mode and --option")
+            values = {}
+        config = RunConfig(entry.name, values, library)
+        config.make_reasoner()
+    except (UnknownReasoner, AgentOptionsError) as error:
+        raise CommandError(str(error)) from error
+    if entry.needs_model and not has_model:
+        raise CommandError(
+            f"{entry.name} needs a language model: set SHOWHOW_MODEL, or use --reasoner {_FREE_REASONER}"
+        )
+    return config
 
 
 def build_limits(
-    way: RunConfig, steps: int | None, tokens: int | None, seconds: float, money: float | None
+    config: RunConfig, steps: int | None, tokens: int | None, seconds: float, money: float | None
 ) -> RunLimits:
     """The limits of each question."""
-    return RunLimits(steps=steps or way.default_step_limit, tokens=tokens, seconds=seconds, money=money)
+    return RunLimits(steps=steps or config.default_step_limit, tokens=tokens, seconds=seconds, money=money)
 
 
-def _parse_option(option: str) -> tuple[str, Any]:
-    name, found, value = option.partition("=")
-    kinds: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(AgentOptions)}
-    if not found or name not in kinds:
-        raise CommandError(f"{option!r} is no option of a reasoner; write one of {', '.join(kinds)} as NAME=VALUE")
-    kind = kinds[name]
+def _parse_option(option: str, entry: ReasonerEntry) -> tuple[str, Any]:
+    name, equals, value = option.partition("=")
+    types: dict[str, type[Any]] = {field.name: type(field.default) for field in fields(entry.options)}
+    if not types:
+        return name, value
+    if not equals or name not in types:
+        raise CommandError(f"{option!r} is no option of a reasoner; write one of {', '.join(types)} as NAME=VALUE")
+    kind = types[name]
     try:
         return name, _parse_bool(value) if kind is bool else kind(value)
-    except ValueError as wrong:
-        raise CommandError(
-            f"{option!r} is wrong: {name} takes {'yes or no' if kind is bool else 'a number'}"
-        ) from wrong
+    except ValueError as error:
+        expected = "yes or no" if kind is bool else "a number"
+        raise CommandError(f"{option!r} is wrong: {name} takes {expected}") from error
 
 
-def _parse_bool(value: str) -> bool:
-    known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-    if value.lower() not in known:
-        raise ValueError(value)
-    return known[value.lower()]
+def _parse_bool(text: str) -> bool:
+    values = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+    if text.lower() not in values:
+        raise ValueError(text)
+    return values[text.lower()]

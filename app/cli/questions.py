@@ -1,4 +1,4 @@
-"""`showhow questions ...`: a project's questions in and listed."""
+"""`showhow questions import | list`: the questions of a project."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ import typer
 from app.cli.output import CommandError, emit
 from app.services import services
 from db import projects
-from evaluation.datasets import read_questions
+from evaluation.datasets import list_format_names, read_questions
 from evaluation.datasets.record import QuestionRecord
 from worlds.open import read_world_metadata
 
@@ -22,29 +22,32 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     file: Path,
     project: ProjectOption,
-    world: Annotated[str | None, typer.Option(help="The world that a new project is over.")] = None,
-    form: Annotated[str, typer.Option("--format", help="auto, jsonl, csv, 2wiki or hotpotqa.")] = "auto",
-    guidelines: Annotated[Path | None, typer.Option(help="Markdown that annotators have at hand.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only the question of this id; may be repeated.")] = None,
+    world: Annotated[str | None, typer.Option(help="The world of a new project.")] = None,
+    form: Annotated[str, typer.Option("--format", help=f"{list_format_names()}.")] = "auto",
+    guidelines: Annotated[Path | None, typer.Option(help="A Markdown file with the guidelines for annotators.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Import only the question with this id; may be repeated.")
+    ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Add the file's questions to a project; those that it has already are left alone."""
+    """Add the questions of a file to a project; existing ones stay as they are."""
+    parts = services()
     records = _filter_records(read_questions(file, form), only)
     if world is not None:
-        read_world_metadata(services().settings.worlds_folder, world)
-    words = _read_guidelines(guidelines) if guidelines else None
-    with services().database.begin() as session:
-        found = projects.get_or_create_project(session, project, world=world)
-        if words is not None:
-            found.guidelines = words
-        added = projects.add_questions(session, found.id, records)
-    told = {"project": project, "added": added.added, "already": added.existing}
-    emit(told, f"{project}: {added.added} questions added, {added.existing} were there already", as_json=as_json)
+        read_world_metadata(parts.settings.worlds_folder, world)
+    text = _read_guidelines(guidelines) if guidelines else None
+    with parts.database.begin() as session:
+        stored = projects.get_or_create_project(session, project, world=world)
+        if text is not None:
+            stored.guidelines = text
+        counts = projects.add_questions(session, stored.id, records)
+    value = {"project": project, "added": counts.added, "already": counts.existing}
+    emit(value, f"{project}: {counts.added} questions added, {counts.existing} existed already", as_json=as_json)
 
 
 def _filter_records(records: list[QuestionRecord], only: list[str] | None) -> list[QuestionRecord]:
-    """The records of these ids; all of them without any."""
+    """The records with these ids; all records if there are no ids."""
     if missing := set(only or ()) - {record.source_id for record in records}:
         raise CommandError(f"the file has no question {', '.join(sorted(missing))}")
     return [record for record in records if record.source_id in only] if only else records
@@ -53,22 +56,22 @@ def _filter_records(records: list[QuestionRecord], only: list[str] | None) -> li
 def _read_guidelines(guidelines: Path) -> str:
     try:
         return guidelines.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as failed:
-        raise CommandError(f"the guidelines {guidelines} cannot be read: {failed}") from failed
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"the guidelines {guidelines} cannot be read: {error}") from error
 
 
 @app.command("list")
 def list_(
     project: ProjectOption, limit: Annotated[int, typer.Option(min=1)] = 20, after: int = 0, *, as_json: AsJson = False
 ) -> None:
-    """The project's questions in order."""
+    """List the questions of a project in order."""
     with services().database.read() as session:
-        found = projects.find_project(session, project)
-        if found is None:
+        stored = projects.find_project(session, project)
+        if stored is None:
             raise CommandError(f"there is no project {project!r}; `showhow questions import` makes one")
-        rows = projects.list_questions(session, found.id, limit=limit, after=after)
-    told: list[dict[str, Any]] = [
+        rows = projects.list_questions(session, stored.id, limit=limit, after=after)
+    values: list[dict[str, Any]] = [
         {"position": q.position, "text": q.text, "kind": q.kind, "answers": q.gold_answers, "completed": q.completed}
         for q in rows
     ]
-    emit(told, "\n".join(f"{q.position}. {q.text}" for q in rows) or "no questions", as_json=as_json)
+    emit(values, "\n".join(f"{q.position}. {q.text}" for q in rows) or "no questions", as_json=as_json)

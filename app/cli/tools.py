@@ -1,7 +1,4 @@
-"""`showhow tools ...`: which tools there are, and what they are worth.
-
-`showhow tools list` and `check`: the tools that are here, ours and those of others, and what keeps one away.
-"""
+"""`showhow tools list | check | report`: the built-in and external tools, their problems, and their quality."""
 
 import sys
 from collections.abc import Iterator
@@ -16,38 +13,39 @@ from app.services import services
 from db.libraries import MODELS, PEOPLE
 from db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.number_format import format_count, format_seconds
-from evaluation.tool_quality import compute_tool_report, format_model_usage
-from evaluation.tool_quality import tool_report_to_json as json_of
-from tools.registry import ToolProviderStatus
+from evaluation.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
+from tools.registry import ToolProviderStatus, ToolRegistry
 from tools.tool import Tool
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def list_(*, as_json: AsJson = False) -> None:
-    """Every tool that is known, where it comes from, and what is not available."""
-    states = _load_states()
+    """List every tool, where it comes from, and which tools are not available."""
+    states = _load_states(services().tool_registry())
     lines = [line for state in states for line in _format_source(state)]
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
 
 
 def check(*, as_json: AsJson = False) -> None:
-    """Load every function and start every server of the file of tools; exit status 1 where something does not work."""
-    states = _load_states()
+    """Load every function and start every server of tools.toml; exit status 1 if one does not work."""
+    parts = services()
+    registry = parts.tool_registry()
+    states = _load_states(registry)
     problems = [state for state in states if state.problem]
     lines = [f"{_source_name(state)}: {_format_status(state)}" for state in states]
     if len(states) == 1:
-        lines.append(f"{services().tools_path} declares no other tools.")
+        lines.append(f"{parts.tools_path} declares no external tools.")
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
-    services().tool_registry().close()
+    registry.close()
     if problems:
-        raise CommandError(f"{len(problems)} of {len(states)} places of tools do not work as they should; see above")
+        raise CommandError(f"{len(problems)} of {len(states)} tool providers do not work; see above")
 
 
-def _load_states() -> list[ToolProviderStatus]:
-    """All places of tools; what modules of others print while they are loaded is no part of the answer."""
+def _load_states(registry: ToolRegistry) -> list[ToolProviderStatus]:
+    """The status of all providers; what their modules print while they are loaded goes to stderr."""
     with redirect_stdout(sys.stderr):
-        return services().tool_registry().provider_statuses()
+        return registry.provider_statuses()
 
 
 def _format_source(state: ToolProviderStatus) -> Iterator[str]:
@@ -85,7 +83,7 @@ def _tool_value(tool: Tool) -> dict[str, Any]:
     }
 
 
-app = typer.Typer(no_args_is_help=True, help="Which tools there are, and what they are worth.")
+app = typer.Typer(no_args_is_help=True, help="List and check the tools, and report their quality.")
 app.command("list")(list_)
 app.command()(check)
 DateOption = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="In UTC.")]
@@ -96,50 +94,53 @@ _MAX_QUESTION_LENGTH = 60
 @app.command()
 def report(
     project: Annotated[str | None, typer.Option(help="Only calls for this project's questions.")] = None,
-    tool: Annotated[str | None, typer.Option(help="Only this tool, be it known here or gone.")] = None,
+    tool: Annotated[str | None, typer.Option(help="Only this tool; it may be removed already.")] = None,
     by: Annotated[str | None, typer.Option(help=f"Only calls by {PEOPLE} or {MODELS}.")] = None,
     since: DateOption = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Tell how often each tool was called, failed, how long it took, how it was rated, and what was rated worst."""
+    """Report how often each tool was called and failed, its latency, its ratings, and the worst-rated observations."""
     if by not in (None, PEOPLE, MODELS):
         raise CommandError(f"calls are by {PEOPLE} or by {MODELS}, not by {by!r}")
     scope = ToolCallFilter(project=project, tool=tool, by=by, since=since.replace(tzinfo=UTC) if since else None)
-    found = compute_tool_report(services(), scope)
-    emit(json_of(found, scope), "\n".join(_format_report(found)), as_json=as_json)
+    quality = compute_tool_report(services(), scope)
+    emit(tool_report_to_json(quality, scope), "\n".join(_format_report(quality)), as_json=as_json)
 
 
-def _format_report(found: ToolReport) -> Iterator[str]:
-    if not found.tools:
-        yield "No call of a tool fits; what people and models run is counted here as soon as it is recorded."
+def _format_report(quality: ToolReport) -> Iterator[str]:
+    if not quality.tools:
+        yield "No call of a tool matches; calls by people and models are counted as soon as they are recorded."
         return
-    for each in found.tools:
-        yield from _format_tool(each)
-    low = [rated for rated in found.worst if rated.rating < 5][:_MAX_LISTED]
+    for tool in quality.tools:
+        yield from _format_tool(tool)
+    low = [step for step in quality.worst if step.rating < 5][:_MAX_LISTED]
     if low:
         yield "Rated worst:"
     yield from map(_format_rating, low)
 
 
-def _format_tool(of: ToolStatistics) -> Iterator[str]:
-    apart = [f"{of.interrupted:,} never finished"] * bool(of.interrupted) + [f"{of.undone:,} undone"] * bool(of.undone)
-    yield ", ".join([f"{of.tool}: {format_count(of.calls, 'call')}", *apart])
-    if of.failures:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in of.failures.items())
-        yield f"    {of.failed:,} failed: {kinds}"
-    if of.latency:
-        times = [format_seconds(each) for each in (of.latency.p50, of.latency.p95, of.latency.longest)]
-        yield "    half within {}, 95 % within {}, at most {}".format(*times)
-    if of.ratings:
-        spread = f" ± {of.ratings.spread:.2f}" if of.ratings.spread is not None else ""
-        yield f"    mean rating {of.ratings.mean:.2f}{spread} of {format_count(of.ratings.count, 'rating')}"
-    if use := of.usage:
-        yield f"    its model: {format_count(use.calls, 'call')}, {', '.join(format_model_usage(use))}"
+def _format_tool(tool: ToolStatistics) -> Iterator[str]:
+    extras = [f"{tool.interrupted:,} never finished"] * bool(tool.interrupted) + [f"{tool.undone:,} undone"] * bool(
+        tool.undone
+    )
+    yield ", ".join([f"{tool.tool}: {format_count(tool.calls, 'call')}", *extras])
+    if tool.failures:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in tool.failures.items())
+        yield f"    {tool.failed:,} failed: {kinds}"
+    if tool.latency:
+        median, p95, longest = map(format_seconds, (tool.latency.p50, tool.latency.p95, tool.latency.longest))
+        yield f"    median {median}, 95th pct. {p95}, at most {longest}"
+    if tool.ratings:
+        spread = f" ± {tool.ratings.spread:.2f}" if tool.ratings.spread is not None else ""
+        yield f"    mean rating {tool.ratings.mean:.2f}{spread} of {format_count(tool.ratings.count, 'rating')}"
+    if use := tool.usage:
+        yield f"    model: {format_count(use.calls, 'call')}, {', '.join(format_model_usage(use))}"
 
 
-def _format_rating(one: RatedStep) -> str:
-    return f"    {one.rating} of 5  {one.tool}  {_truncate(one.question)}  (trace {one.trace_id}, step {one.position})"
+def _format_rating(step: RatedStep) -> str:
+    place = f"trace {step.trace_id}, step {step.position}"
+    return f"    {step.rating} of 5  {step.tool}  {_truncate(step.question)}  ({place})"
 
 
 def _truncate(text: str) -> str:

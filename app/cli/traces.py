@@ -1,7 +1,4 @@
-"""`showhow traces import | export | list | show | replay`.
-
-`showhow traces replay`: do approved traces still hold in the world as it is now?
-"""
+"""`showhow traces import | export | list | show | replay`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +10,8 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit, emit_losses, open_atomically, print_progress
+from app.cli.output import CommandError, emit, open_atomically
+from app.cli.progress import fail_on_interrupt, print_count, print_progress
 from app.services import services
 from app.trace_export import build_export
 from db.database import StoreError
@@ -26,15 +24,15 @@ from db.trace_record import TraceRecord
 from db.traces import iterate_traces, list_trace_summaries, load_trace
 from evaluation.library_drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.report_cache import Report
-from fewshot_library.formats import READABLE_FORMATS, WRITABLE_FORMATS, find_writer, read_traces
-from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
+from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
+from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, RecordRemark, RefusedRecord
 
 MAX_OBSERVATION_CHARACTERS = 300
-"""Characters of an observation that people are shown; programs get all."""
+"""Characters of an observation that are printed; --json prints all."""
 
 
 def replay(
-    traces: Annotated[list[str] | None, typer.Argument(help="Ids of traces; without any, all approved ones.")] = None,
+    traces: Annotated[list[str] | None, typer.Argument(help="Ids of traces; default: all approved traces.")] = None,
     *,
     library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
     project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
@@ -42,33 +40,35 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the actions of traces again in the world as it is now, and list where observations differ."""
-    ids = [_parse_trace_id(each) for each in traces or ()] or list_demonstration_ids(
-        services(), library, DemonstrationFilter(project=project)
+    parts = services()
+    ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
+        parts, library, DemonstrationFilter(project=project)
     )
     if not ids:
         raise CommandError("there is no approved trace to run again; approve some on the Review page")
-    report = compute_drift(services(), ids, lambda done, of: print_progress(f"{done:,} of {of:,} traces"))
+    with fail_on_interrupt("The replay was stopped; the former report stays."):
+        report = compute_drift(parts, ids, partial(print_count, units="traces"))
     if not traces and project is None:
-        save_drift(services(), library, report)
+        save_drift(parts, library, report)
     emit(report, "\n".join(_format_report(report)), as_json=as_json)
     if strict and report["broken"]:
         raise CommandError(
             f"{report['broken']:,} of {report['traces']:,} traces can no longer be followed; fork each at the first "
-            "step that breaks and record the rest anew, or leave it out of the next version"
+            "step that breaks and record the rest again, or leave it out of the next version"
         )
 
 
 def _parse_trace_id(text: str) -> UUID:
     try:
         return UUID(text)
-    except ValueError as wrong:
-        raise CommandError(f"{text!r} is no id of a trace; `showhow traces list` has them") from wrong
+    except ValueError as error:
+        raise CommandError(f"{text!r} is no id of a trace; `showhow traces list` lists them") from error
 
 
 def _format_report(report: Report) -> Iterator[str]:
-    for each in report["changed"]:
-        yield f"{each['state']}  {each['trace']}  {each['question']}"
-        yield from _format_steps(each["steps"])
+    for trace in report["changed"]:
+        yield f"{trace['state']}  {trace['trace']}  {trace['question']}"
+        yield from _format_steps(trace["steps"])
     yield (
         f"{report['traces']:,} traces run again: {report['same']:,} the same, {report['differs']:,} differ, "
         f"{report['broken']:,} broken"
@@ -77,27 +77,24 @@ def _format_report(report: Report) -> Iterator[str]:
 
 def _format_steps(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
     for step in steps:
-        given = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
-        yield f"   step {step['position']}  {step['tool']}  {given}" + (f"  ({step['why']})" if step["why"] else "")
+        arguments = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
+        yield f"   step {step['position']}  {step['tool']}  {arguments}" + (f"  ({step['why']})" if step["why"] else "")
         yield f"     then  {_truncate(step['before'])}"
         yield f"     now   {_truncate(step['now'])}"
 
 
 def _truncate(text: str) -> str:
     line = " / ".join(text.splitlines())
-    return (
-        line
-        if len(line) <= MAX_OBSERVATION_CHARACTERS
-        else f"{line[:MAX_OBSERVATION_CHARACTERS]} ... {len(line) - MAX_OBSERVATION_CHARACTERS:,} more characters"
-    )
+    rest = len(line) - MAX_OBSERVATION_CHARACTERS
+    return line if rest <= 0 else f"{line[:MAX_OBSERVATION_CHARACTERS]} ... {rest:,} more characters"
 
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, list, show and run again traces.")
 app.command("replay")(replay)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ReadFormatOption = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(READABLE_FORMATS)}")]
-WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(WRITABLE_FORMATS))]
+ReadFormatOption = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(readable_formats())}")]
+WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))]
 StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 
@@ -109,24 +106,23 @@ def import_file(
     format_name: ReadFormatOption = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Take in the traces of a file; of a broken file nothing stays, and what is here is never overwritten."""
-    taken = TraceImportReport()
+    """Import the traces of a file, all or none; existing traces are never overwritten."""
+    report = TraceImportReport()
     try:
         with services().database.begin() as session:
-            for found in read_traces(file, format_name):
-                taken.add(found, partial(merge_trace, session))
-    except FormatError as broken:
-        raise CommandError(f"{broken}; nothing of the file was imported") from broken
-    except StoreError as failed:
-        raise CommandError(
-            f"{file}, record {taken.read_count + 1}: {failed}; nothing of the file was imported"
-        ) from failed
-    emit(taken.value(), "\n".join(taken.lines()), as_json=as_json)
+            for record in read_traces(file, format_name):
+                report.add(record, partial(merge_trace, session))
+    except FormatError as error:
+        raise CommandError(f"{error}; nothing of the file was imported") from error
+    except StoreError as error:
+        place = f"{file}, record {report.read_count + 1}"
+        raise CommandError(f"{place}: {error}; nothing of the file was imported") from error
+    emit(report.value(), "\n".join(report.lines()), as_json=as_json)
 
 
 @dataclass(slots=True)
 class TraceImportReport:
-    """What became of the records of a file."""
+    """The outcome of each record of an imported file."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
@@ -135,37 +131,37 @@ class TraceImportReport:
 
     @property
     def read_count(self) -> int:
-        """How many records have been read to their end."""
+        """The number of records that were read completely."""
         return self.outcomes.total() + len(self.refused)
 
-    def add(self, found: ReadResult, put: Callable[[TraceRecord], MergeOutcome]) -> None:
-        """Put a trace that was found into the store, and note what became of it."""
-        if isinstance(found, RefusedRecord):
-            self.refused.append(found)
-        elif isinstance(found, RecordRemark):
-            self.remarks.append(found)
+    def add(self, record: ReadResult, merge: Callable[[TraceRecord], MergeOutcome]) -> None:
+        """Merge a trace into the store and count its outcome; collect what the reader refused or remarked."""
+        if isinstance(record, RefusedRecord):
+            self.refused.append(record)
+        elif isinstance(record, RecordRemark):
+            self.remarks.append(record)
         else:
-            outcome = put(found)
+            outcome = merge(record)
             self.outcomes[outcome] += 1
             if outcome == "differs":
-                self.differing.append(str(found.trace.id))
+                self.differing.append(str(record.trace.id))
 
     def value(self) -> dict[str, Any]:
         """The report for programs."""
         return {
             **{name: self.outcomes[name] for name in get_args(MergeOutcome)},
-            "refused": [asdict(each) for each in self.refused],
+            "refused": [asdict(refusal) for refusal in self.refused],
             "differing": self.differing,
-            "remarks": [asdict(each) for each in self.remarks],
+            "remarks": [asdict(remark) for remark in self.remarks],
         }
 
     def lines(self) -> Iterator[str]:
         """The report for people, a line each."""
-        known = f"{self.outcomes['same']} already here, {self.outcomes['differs']} differ"
-        yield f"{self.outcomes['added']} added, {known}, {len(self.refused)} refused"
+        existing = f"{self.outcomes['same']} already here, {self.outcomes['differs']} differ"
+        yield f"{self.outcomes['added']} added, {existing}, {len(self.refused)} refused"
         yield from (f"differs from the one here, which was kept: trace {trace_id}" for trace_id in self.differing)
-        yield from (f"refused: {each.place}: {each.reason}" for each in self.refused)
-        yield from (f"note: {each.place}: {each.text}" for each in self.remarks)
+        yield from (f"refused: {refusal.place}: {refusal.reason}" for refusal in self.refused)
+        yield from (f"note: {remark.place}: {remark.text}" for remark in self.remarks)
 
 
 @app.command("export")
@@ -178,15 +174,16 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write traces to a file and tell on stderr what the format could not keep."""
+    """Write traces to a file; losses of the format are listed on stderr."""
     try:
         write = find_writer(format_name)
-    except FormatError as unknown:
-        raise CommandError(str(unknown)) from unknown
-    with services().database.read() as session, open_atomically(file, force=force) as stream:
+    except FormatError as error:
+        raise CommandError(str(error)) from error
+    parts = services()
+    with parts.database.read() as session, open_atomically(file, force=force) as stream:
         _check_project(session, project)
-        found = iterate_traces(session, status=_parse_status(status), project=project)
-        losses = write(build_export(session, found), stream)
+        records = iterate_traces(session, status=_parse_status(status), project=project)
+        losses = write(build_export(parts.tool_registry(), session, records), stream)
     emit_losses(losses, file, as_json=as_json)
 
 
@@ -212,21 +209,18 @@ def list_(
     """List traces, the latest first."""
     with services().database.read() as session:
         _check_project(session, project)
-        found = list_trace_summaries(session, status=_parse_status(status), project=project, limit=limit)
+        rows = list_trace_summaries(session, status=_parse_status(status), project=project, limit=limit)
     lines = [
         f"{row.id}  {row.status:<9}  {row.started_at:%F}  {row.project}  {row.question}  {row.final_answer or '-'}"
-        for row in found
+        for row in rows
     ]
-    emit([row._asdict() for row in found], "\n".join(lines) or "no traces", as_json=as_json)
+    emit([row._asdict() for row in rows], "\n".join(lines) or "no traces", as_json=as_json)
 
 
 @app.command()
 def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_json: AsJson = False) -> None:
     """Show one trace from the question to the answer."""
-    try:
-        trace_id = UUID(trace)
-    except ValueError as wrong:
-        raise CommandError(f"{trace!r} is no id of a trace; `showhow traces list` has them") from wrong
+    trace_id = _parse_trace_id(trace)
     with services().database.read() as session:
         record = load_trace(session, trace_id)
     value = {
@@ -246,9 +240,21 @@ def format_trace(record: TraceRecord) -> Iterator[str]:
     for step in record.steps:
         yield f"\n{step.position}  {step.thought}"
         if step.tool is not None:
-            given = ", ".join(f"{name}: {value}" for name, value in step.arguments.items())
-            yield f"   {step.tool}  {given}"
+            arguments = ", ".join(f"{name}: {value}" for name, value in step.arguments.items())
+            yield f"   {step.tool}  {arguments}"
         if step.error or step.observation is not None:
             yield "   " + (step.error or step.observation or "").replace("\n", "\n   ")
     if trace.final_answer is not None:
         yield f"\nAnswer: {trace.final_answer}"
+
+
+def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
+    """Write how many traces a file holds, and on stderr what its format cannot keep."""
+    for line in losses.summary_lines():
+        print_progress(line)
+    value = {
+        "written": losses.written,
+        "lost": dict(losses.lost),
+        "refused": [asdict(record) for record in losses.refused],
+    }
+    emit(value, f"{losses.written} traces written to {file}", as_json=as_json)

@@ -1,4 +1,4 @@
-"""`showhow world ...`: worlds are imported, generated, listed and asked."""
+"""`showhow world import | list | info | search | article | query`; the other verbs are in the world_* modules."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,9 +8,11 @@ import typer
 
 from app.cli import world_generate, world_live, world_questions
 from app.cli.options import AsOfOption, OfflineOption, apply_record_options
-from app.cli.output import CommandError, emit, print_progress
+from app.cli.output import CommandError, emit
+from app.cli.progress import fail_on_interrupt, print_progress
 from app.cli.world_published import INSTANCE_FORMAT, export, format_instance_counts, import_published_instance, verify
 from app.services import services
+from runs.services import Services
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
 from worlds.open import list_worlds, read_world_metadata
@@ -35,23 +37,23 @@ app.command()(world_questions.traces)
 
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
-    """The worlds of this machine."""
-    found = list_worlds(services().settings.worlds_folder)
-    rows = [f"{w['name']}: {_format_size(w)} ({w['kind']})" for w in found]
-    emit(found, "\n".join(rows) or "no worlds yet", as_json=as_json)
+    """List the worlds of this machine."""
+    worlds = list_worlds(services().settings.worlds_folder)
+    lines = [f"{world['name']}: {_format_size(world)} ({world['kind']})" for world in worlds]
+    emit(worlds, "\n".join(lines) or "no worlds yet", as_json=as_json)
 
 
-def _format_size(about: dict[str, Any]) -> str:
-    if "hosts" in about:
-        return f"asks {', '.join(about['hosts'])}"
-    return f"{about['articles']:,} articles, {about['triples']:,} triples"
+def _format_size(metadata: dict[str, Any]) -> str:
+    if "hosts" in metadata:
+        return f"asks {', '.join(metadata['hosts'])}"
+    return f"{metadata['articles']:,} articles, {metadata['triples']:,} triples"
 
 
 @app.command()
 def info(name: str, *, as_json: AsJson = False) -> None:
-    """What a world is: kind, sizes, seed, licence, content hash."""
-    about = read_world_metadata(services().settings.worlds_folder, name)
-    emit(about, "\n".join(f"{key}: {value}" for key, value in about.items()), as_json=as_json)
+    """Show the metadata of a world: kind, sizes, seed, licence, content hash."""
+    metadata = read_world_metadata(services().settings.worlds_folder, name)
+    emit(metadata, "\n".join(f"{key}: {value}" for key, value in metadata.items()), as_json=as_json)
 
 
 @app.command("import")
@@ -61,24 +63,27 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
     form: Annotated[str, typer.Option("--format", help="auto, jsonl, hotpotqa, 2wiki or phantomwiki.")] = "auto",
     where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
-    licence: Annotated[str | None, typer.Option(help="Under which licence the texts stand.")] = None,
+    licence: Annotated[str | None, typer.Option(help="The licence of the texts.")] = None,
     *,
     replace: ReplaceOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a world from files; a malformed line stops the import and nothing of it stays."""
+    """Make a world from files; a malformed line ends the import, and nothing of it stays."""
+    folder = services().settings.worlds_folder
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
     conditions = dict(_parse_condition(text) for text in where or [])
     if form == INSTANCE_FORMAT:
-        about = import_published_instance(name, articles, graph, {"licence": licence, **conditions}, replace=replace)
-        emit(about, format_instance_counts(about), as_json=as_json)
+        options = {"licence": licence, **conditions}
+        metadata = import_published_instance(folder, name, articles, graph, options, replace=replace)
+        emit(metadata, format_instance_counts(metadata), as_json=as_json)
         return
-    told = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
-    found = read_articles(articles, form, conditions) if articles is not None else None
+    description = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
+    records = read_articles(articles, form, conditions) if articles is not None else None
     print_progress(f"importing {name} ...")
-    about = build_world(services().settings.worlds_folder, name, WorldContents(found, graph, told), replace=replace)
-    emit(about, f"{name}: {about['articles']:,} articles, {about['triples']:,} triples", as_json=as_json)
+    with fail_on_interrupt(f"The world {name} was not made: the import was stopped, and nothing of it stays."):
+        metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
+    emit(metadata, f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples", as_json=as_json)
 
 
 def _parse_condition(text: str) -> tuple[str, str]:
@@ -98,9 +103,9 @@ def search(  # noqa: PLR0913 - every option of the verb is one parameter
     offline: OfflineOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """The best articles for a name or a question."""
-    apply_record_options(as_of, offline=offline)
-    hits = _text_source(name).search(query, k)
+    """Print the best articles for a name or a question."""
+    parts = apply_record_options(services(), as_of, offline=offline)
+    hits = _text_source(parts, name).search(query, k)
     emit(
         [asdict(hit) for hit in hits],
         "\n".join(f"{h.title}: {h.snippet}" for h in hits) or "nothing found",
@@ -112,21 +117,20 @@ def search(  # noqa: PLR0913 - every option of the verb is one parameter
 def article(
     name: str, title: str, as_of: AsOfOption = None, *, offline: OfflineOption = False, as_json: AsJson = False
 ) -> None:
-    """An article by its title."""
-    apply_record_options(as_of, offline=offline)
-    found = _text_source(name).article(title)
-    emit(
-        asdict(found), f"{found.title} ({found.entity or 'no entity'})\n" + "\n".join(found.sentences), as_json=as_json
-    )
+    """Print an article by its title."""
+    parts = apply_record_options(services(), as_of, offline=offline)
+    record = _text_source(parts, name).article(title)
+    text = "\n".join([f"{record.title} ({record.entity or 'no entity'})", *record.sentences])
+    emit(asdict(record), text, as_json=as_json)
 
 
 @app.command()
 def query(
     name: str, sparql: str, as_of: AsOfOption = None, *, offline: OfflineOption = False, as_json: AsJson = False
 ) -> None:
-    """The result of a SELECT or ASK."""
-    apply_record_options(as_of, offline=offline)
-    source = services().open_world(name).graph
+    """Print the result of a SELECT or ASK query."""
+    parts = apply_record_options(services(), as_of, offline=offline)
+    source = parts.open_world(name).graph
     if source is None:
         raise CommandError(f"the world {name} has no graph")
     table = source.query(sparql)
@@ -137,8 +141,8 @@ def query(
     emit(asdict(table), "\n".join(rows) + ("\n(there are more rows)" if table.truncated else ""), as_json=as_json)
 
 
-def _text_source(name: str) -> TextSource:
-    source = services().open_world(name).text
+def _text_source(parts: Services, name: str) -> TextSource:
+    source = parts.open_world(name).text
     if source is None:
         raise CommandError(f"the world {name} has no articles")
     return source

@@ -1,4 +1,4 @@
-"""`showhow world add | check`: live worlds are described, and tried before anybody depends on them."""
+"""`showhow world add | check`: adds a live world from its description, and calls each of its sources once."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -18,55 +18,60 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def add(
     name: str,
-    file: Annotated[Path | None, typer.Option(help="A description in TOML.")] = None,
-    ready: Annotated[str, typer.Option("--read_preset", help=f"A ready one: {', '.join(list_presets())}.")] = "",
+    file: Annotated[Path | None, typer.Option(help="The description of the world in TOML.")] = None,
+    preset: Annotated[str, typer.Option("--preset", help=f"A built-in description: {', '.join(list_presets())}.")] = "",
     *,
-    replace: Annotated[bool, typer.Option("--replace", help="Describe a live world anew; its answers stay.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the description of a live world; its recorded answers stay.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add a live world: a wiki, a SPARQL endpoint, or both, described in a file."""
-    if (file is None) == (not ready):
-        raise CommandError("name a description with --file FILE, or a ready one with --preset NAME")
-    written, place = (read_preset(ready), ready) if file is None else (_read_description(file), str(file))
-    described = add_live_world(services().settings.worlds_folder, name, written, place, replace=replace)
-    hosts = ", ".join(described.metadata["hosts"])
-    told = f"{name}: asks {hosts}; `showhow world check {name}` tries it"
-    if services().settings.contact is None:
-        told += "\nset SHOWHOW_CONTACT to an e-mail address or a page before the first call"
-    emit({"name": name, **described.metadata}, told, as_json=as_json)
+    if (file is None) == (not preset):
+        raise CommandError("name a description with --file FILE, or a built-in one with --preset NAME")
+    settings = services().settings
+    text, origin = (read_preset(preset), preset) if file is None else (_read_description(file), str(file))
+    description = add_live_world(settings.worlds_folder, name, text, origin, replace=replace)
+    hosts = ", ".join(description.metadata["hosts"])
+    message = f"{name}: asks {hosts}; `showhow world check {name}` tries it"
+    if settings.contact is None:
+        message += "\nset SHOWHOW_CONTACT to an e-mail address or a page before the first call"
+    emit({"name": name, **description.metadata}, message, as_json=as_json)
 
 
 def _read_description(file: Path) -> str:
     try:
-        # Some editors begin a file with a mark of its encoding.
+        # utf-8-sig: some editors write a byte order mark.
         return file.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as failed:
-        raise CommandError(f"{file} cannot be read ({failed})") from failed
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file} cannot be read ({error})") from error
 
 
 def check_world(  # noqa: PLR0913 - every option of the verb is one parameter
     name: str,
     question: Annotated[str, typer.Option(help="What to search for among the articles.")] = "",
-    called: Annotated[str, typer.Option("--name", help="A name that an article and an entity have.")] = "",
+    label: Annotated[str, typer.Option("--name", help="A name that an article and an entity have.")] = "",
     as_of: AsOfOption = None,
     *,
     offline: OfflineOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Call every function of every source once, and tell what works; exit status 1 if anything does not."""
-    apply_record_options(as_of, offline=offline)
-    world = services().open_world(name)
-    wanted = SearchProbe(question or called, called or question) if question or called else choose_probe(world)
-    tried = []
-    for one in check_sources(world, wanted):
-        tried.append(one)
+    """Call every function of every source once; exit status 1 if one fails."""
+    parts = apply_record_options(services(), as_of, offline=offline)
+    world = parts.open_world(name)
+    probe = SearchProbe(question or label, label or question) if question or label else choose_probe(world)
+    checks = []
+    for check in check_sources(world, probe):
+        checks.append(check)
         if not as_json:
-            emit(one, _format_check(one), as_json=False)
-    failed = [one for one in tried if not one.works]
-    emit([asdict(one) for one in tried], f"{len(tried) - len(failed)} of {len(tried)} calls work", as_json=as_json)
-    if failed:
-        raise CommandError(f"the world {name} does not work whole: {', '.join(f'{f.source} {f.call}' for f in failed)}")
+            emit(check, _format_check(check), as_json=False)
+    failures = [check for check in checks if not check.works]
+    summary = f"{len(checks) - len(failures)} of {len(checks)} calls work"
+    emit([asdict(check) for check in checks], summary, as_json=as_json)
+    if failures:
+        calls = ", ".join(f"{check.source} {check.call}" for check in failures)
+        raise CommandError(f"some calls to the world {name} failed: {calls}")
 
 
-def _format_check(one: SourceCallCheck) -> str:
-    return f"{'works' if one.works else 'FAILS'}  {one.source} {one.call}  {one.seconds:.2f} s  {one.told}"
+def _format_check(check: SourceCallCheck) -> str:
+    return f"{'works' if check.works else 'FAILS'}  {check.source} {check.call}  {check.seconds:.2f} s  {check.told}"

@@ -14,7 +14,7 @@ from app.services import services
 INSTANCE_FORMAT = "phantomwiki"
 
 
-def import_published_instance(
+def import_published_instance(  # noqa: PLR0913 - every option of the verb is one parameter
     worlds_folder: Path,
     name: str,
     folder: Path | None,
@@ -46,13 +46,14 @@ def verify(name: str, *, as_json: Annotated[bool, typer.Option("--json", help="P
     """Derive every answer and fact of a world again; exit status 1 and the first differences if there are any."""
     from fiction.verification.verify import verify_world  # noqa: PLC0415 - its libraries serve this verb only
 
-    found = verify_world(services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
-    counts = ", ".join(f"{check.checked:,} {check.name}" for check in found.checks if check.checked)
-    if not found.different:
-        emit(found.to_row(), f"{name}: {counts}: all equal{_format_undecided(found.undecided)}", as_json=as_json)
+    result = verify_world(services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
+    counts = ", ".join(f"{check.checked:,} {check.name}" for check in result.checks if check.checked)
+    if not result.different:
+        emit(result.to_row(), f"{name}: {counts}: all equal{_format_undecided(result.undecided)}", as_json=as_json)
         return
-    lines = [f"{name}: {found.different:,} differ of {counts}", *(f"  {each}" for each in found.first_differences)]
-    emit(found.to_row(), "\n".join(lines), as_json=as_json)
+    differences = (f"  {difference}" for difference in result.first_differences)
+    lines = [f"{name}: {result.different:,} differ of {counts}", *differences]
+    emit(result.to_row(), "\n".join(lines), as_json=as_json)
     raise typer.Exit(1)
 
 

@@ -1,7 +1,8 @@
-"""The form that has a world imported, from files on the server or from uploaded ones."""
+"""The form that imports a world, from files on the server or from uploaded ones."""
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.cli.world import import_
 from app.cli.world_published import INSTANCE_FORMAT
-from app.services import services
-from app.widgets.job_panel import get_jobs, read_verb_options
+from app.jobs import JobError
+from app.pages.worlds.verb_form import read_verb_options
+from app.widgets.job_panel import start_world_job
 from app.widgets.plain_text import escape_markdown
 from worlds.folder import WorldError, world_folder
 from worlds.importers import ARTICLE_FORMATS
@@ -23,7 +25,7 @@ SERVER_FILES, UPLOAD = "Files on the server", "Upload"
 
 @dataclass(frozen=True, slots=True)
 class WorldImportRequest:
-    """What the form says; a source is a path, an upload or None."""
+    """The values of the form; a source is a path on the server, an upload or None."""
 
     name: str
     articles: str | UploadedFile | None
@@ -35,25 +37,11 @@ class WorldImportRequest:
 
 
 @st.dialog("Import a world", width="large")
-def show_import_dialog() -> None:
-    """Ask for its name and sources; what cannot be imported is told, and nothing of it stays."""
+def show_import_dialog(worlds_folder: Path) -> None:
+    """Ask for the name and the sources; a failed import shows its error and leaves nothing."""
     help_of = {name: field.help for name, field in read_verb_options(import_).items()}
     name = st.text_input("Name", key="import_name", placeholder="mine", help="Letters, digits, - and _.")
-    place = st.segmented_control(
-        "From", (SERVER_FILES, UPLOAD), default=SERVER_FILES, key="import_place", required=True
-    )
-    articles: str | UploadedFile | None
-    graph: str | UploadedFile | None
-    if place == UPLOAD:
-        articles = st.file_uploader(
-            "Articles", type=ARTICLE_EXTENSIONS, help=help_of["articles"], key="import_articles_file"
-        )
-        graph = st.file_uploader("Graph", type=GRAPH_EXTENSIONS, help=help_of["graph"], key="import_graph_file")
-    else:
-        articles = st.text_input(
-            "Articles", help=help_of["articles"], key="import_articles", placeholder="/data/articles.jsonl"
-        )
-        graph = st.text_input("Graph", help=help_of["graph"], key="import_graph", placeholder="/data/facts.ttl")
+    articles, graph = _show_source_fields(help_of)
     st.caption("Articles, a graph, or both. The folder of a published PhantomWiki instance goes under Articles.")
     form = st.selectbox("Format of the articles", _article_formats(), help=help_of["form"], key="import_form")
     with st.expander("More options"):
@@ -61,63 +49,76 @@ def show_import_dialog() -> None:
         licence = st.text_input("Licence", help=help_of["licence"], key="import_licence", placeholder="CC BY-SA 4.0")
     replace = st.checkbox("Replace the world of that name, if there is one", key="import_replace")
     if st.button("Import", key="import_now", type="primary"):
-        wanted = WorldImportRequest(name.strip(), articles, graph, form, where.strip(), licence.strip(), replace)
-        if refused := _check_request(wanted):
-            st.error(escape_markdown(refused))
+        request = WorldImportRequest(name.strip(), articles, graph, form, where.strip(), licence.strip(), replace)
+        try:
+            _check_request(worlds_folder, request)
+            _start_import(request)
+        except (WorldError, JobError) as error:
+            st.error(escape_markdown(str(error)))
         else:
-            _start_import(wanted)
             st.rerun()
+
+
+def _show_source_fields(help_of: Mapping[str, str]) -> tuple[str | UploadedFile | None, str | UploadedFile | None]:
+    """The fields of the articles and of the graph, as paths on the server or as uploads."""
+    place = st.segmented_control(
+        "From", (SERVER_FILES, UPLOAD), default=SERVER_FILES, key="import_place", required=True
+    )
+    if place == UPLOAD:
+        return (
+            st.file_uploader("Articles", ARTICLE_EXTENSIONS, help=help_of["articles"], key="import_articles_file"),
+            st.file_uploader("Graph", GRAPH_EXTENSIONS, help=help_of["graph"], key="import_graph_file"),
+        )
+    return (
+        st.text_input("Articles", help=help_of["articles"], key="import_articles", placeholder="/data/articles.jsonl"),
+        st.text_input("Graph", help=help_of["graph"], key="import_graph", placeholder="/data/facts.ttl"),
+    )
 
 
 def _article_formats() -> list[str]:
     return ["auto", *ARTICLE_FORMATS, INSTANCE_FORMAT]
 
 
-def _check_request(wanted: WorldImportRequest) -> str | None:
-    try:
-        taken = world_folder(services().settings.worlds_folder, wanted.name).exists()
-    except WorldError as wrong:
-        return str(wrong)
-    if taken and not wanted.replace:
-        return f"There is a world {wanted.name!r} already; choose another name, or have it replaced."
-    if wanted.article_format == INSTANCE_FORMAT and not isinstance(wanted.articles, str):
-        return "A published instance is a folder; put it on the server and name it there."
-    if not wanted.articles and not wanted.graph:
-        return "Name what to import: articles, a graph, or both."
-    if any(job.world == wanted.name and job.state == "running" for job in get_jobs().all()):
-        return f"{wanted.name!r} is being made already; wait for it, stop it, or choose another name."
-    return next((missing for each in (wanted.articles, wanted.graph) if (missing := _check_source(each))), None)
+def _check_request(worlds_folder: Path, request: WorldImportRequest) -> None:
+    """Raise a WorldError if the form cannot be imported as it is."""
+    if world_folder(worlds_folder, request.name).exists() and not request.replace:
+        raise WorldError(f"There is a world {request.name!r} already; choose another name, or have it replaced.")
+    if request.article_format == INSTANCE_FORMAT and not isinstance(request.articles, str):
+        raise WorldError("A published instance is a folder; put it on the server and name it there.")
+    if not request.articles and not request.graph:
+        raise WorldError("Name what to import: articles, a graph, or both.")
+    for source in (request.articles, request.graph):
+        if isinstance(source, str) and source and not Path(source).expanduser().exists():
+            raise WorldError(f"There is no file or folder {source} on the server.")
 
 
-def _check_source(source: str | UploadedFile | None) -> str | None:
-    if isinstance(source, str) and source and not Path(source).expanduser().exists():
-        return f"There is no file or folder {source} on the server."
-    return None
-
-
-def _start_import(wanted: WorldImportRequest) -> None:
+def _start_import(request: WorldImportRequest) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="showhow-upload-"))
-    words = ["world", "import", wanted.name, f"--format={wanted.article_format}"]
-    for flag, source, known in (
-        ("articles", wanted.articles, ARTICLE_EXTENSIONS),
-        ("graph", wanted.graph, GRAPH_EXTENSIONS),
+    arguments = ["world", "import", request.name, f"--format={request.article_format}"]
+    for flag, source, extensions in (
+        ("articles", request.articles, ARTICLE_EXTENSIONS),
+        ("graph", request.graph, GRAPH_EXTENSIONS),
     ):
         if source:
-            words.append(f"--{flag}={_resolve_source(source, scratch / flag, known)}")
-    for flag, text in (("where", wanted.article_filter), ("licence", wanted.licence)):
+            arguments.append(f"--{flag}={_resolve_source(source, scratch / flag, extensions)}")
+    for flag, text in (("where", request.article_filter), ("licence", request.licence)):
         if text:
-            words.append(f"--{flag}={text}")
-    if wanted.replace:
-        words.append("--replace")
-    get_jobs().start(wanted.name, "Importing", words, scratch)
+            arguments.append(f"--{flag}={text}")
+    if request.replace:
+        arguments.append("--replace")
+    try:
+        start_world_job(request.name, "Importing", arguments, scratch)
+    except JobError:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
 
 
-def _resolve_source(source: str | UploadedFile, place: Path, known: list[str]) -> Path:
-    """Where the source lies; an upload is written to the place, with the ends of its name that say what it is."""
+def _resolve_source(source: str | UploadedFile, target: Path, extensions: list[str]) -> Path:
+    """The path of the source; an upload is written to the target, with the extensions that tell its format."""
     if isinstance(source, str):
         return Path(source).expanduser().resolve()
-    ends = [end for end in Path(source.name).suffixes[-2:] if end[1:].lower() in known]
-    file = place.with_name(place.name + "".join(ends).lower())
-    with file.open("wb") as written:
-        shutil.copyfileobj(source, written)
+    suffixes = [suffix for suffix in Path(source.name).suffixes[-2:] if suffix[1:].lower() in extensions]
+    file = target.with_name(target.name + "".join(suffixes).lower())
+    with file.open("wb") as stream:
+        shutil.copyfileobj(source, stream)
     return file

@@ -10,7 +10,8 @@ from app.pages.worlds.query_console import show_console
 from app.pages.worlds.questions import show_world_questions
 from app.pages.worlds.selected import SelectedWorld
 from app.pages.worlds.world_list import choose_world
-from app.widgets.job_panel import show_jobs
+from app.services import services
+from app.widgets.job_panel import show_world_jobs
 from app.widgets.page_layout import choose_view, show_keys_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.plain_text import escape_markdown
@@ -65,9 +66,9 @@ def show_view(world: SelectedWorld, person: User) -> None:
             show_world_overview(world)
 
 
-person = current_user()
+person = current_user(services().database)
 show_header(person)
-show_jobs(stoppable="admin" in person.roles)
+show_world_jobs(stoppable="admin" in person.roles)
 left, right = st.columns([1, 3.4], gap="medium")
 with left, st.container(key="list"):
     world = choose_world()

@@ -16,12 +16,12 @@ def loaded_by(statement: str, tmp_path: Path) -> set[str]:
 
 
 def test_the_help_loads_no_room_and_no_heavy_library(tmp_path: Path):
-    loaded = loaded_by("import app.cli; app.cli.command_line(None)", tmp_path)
+    loaded = loaded_by("import app.cli.main; app.cli.main.build_command_line(None)", tmp_path)
     assert not loaded & {*HEAVY, "sqlalchemy", "streamlit", "tantivy", "pyoxigraph", "numpy"}
 
 
 def test_what_a_page_needs_loads_no_heavy_library(tmp_path: Path):
-    loaded = loaded_by("import app.asgi, app.components.recorder, app.components.queue, app.verbs.setup", tmp_path)
+    loaded = loaded_by("import app.server, app.pages.annotate.recorder, app.widgets.queue, app.cli.setup", tmp_path)
     assert not loaded & (set(HEAVY) - {"pandas"})
 
 

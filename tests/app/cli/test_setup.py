@@ -21,9 +21,9 @@ from worlds.open import read_world_metadata
 SHOWHOW = Path(sys.executable).with_name("showhow")
 LOADED = """
 import sys
-from app.verbs.setup import prepare
+from app.cli.setup import prepare
 prepare()
-heavy = [name for name in ("faker", "worlds.generator", "bench", "torch") if name in sys.modules]
+heavy = [name for name in ("faker", "fiction.generator", "benchmarks", "torch") if name in sys.modules]
 sys.stdout.write(str(heavy))
 """
 

@@ -118,7 +118,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(tmp_path: Path, s
     program = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-from app.cli import main
+from app.cli.main import main
 if __name__ == "__main__":
     main()
 """

@@ -1,0 +1,171 @@
+"""Verbs of the command line that run in the background of the server, each in a process of its own.
+
+A job is a process so that a stop can interrupt all of it; it reports its progress as JSON lines (app/cli/progress.py).
+"""
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Literal
+
+from app.cli.progress import ProgressEvent, parse_progress_event
+
+# A server that was started in the background ignores SIGINT, and its child processes would inherit that.
+_ENTRY_POINT = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from app.cli.main import main; main()"
+)
+_PROJECT_ROOT = Path(__file__).resolve().parents[1]
+_GRACE_SECONDS = 10.0
+"""Seconds that a stopped process has to clean up before it is killed."""
+JobState = Literal["running", "done", "stopped", "failed"]
+
+
+class JobError(Exception):
+    """A job cannot be started; the message says why."""
+
+
+@dataclass
+class Job:
+    """One verb at work: its process, its last progress, and how it ended."""
+
+    kind: str
+    """world, usage, drift or verification."""
+    name: str
+    """What it works on, such as the name of a world; unique among the jobs of its kind."""
+    activity: str
+    """Generating, Importing ..."""
+    process: subprocess.Popen[str]
+    scratch_folder: Path | None = None
+    """A folder that is removed when the job ends."""
+    last_event: ProgressEvent | None = None
+    started_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
+    stopping: bool = False
+
+    @property
+    def state(self) -> JobState:
+        """Whether it is running, or how it ended."""
+        if self.ended_at is None:
+            return "running"
+        if self.process.returncode == 0:
+            return "done"
+        return "stopped" if self.stopping else "failed"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that it has run."""
+        return (self.ended_at or time.monotonic()) - self.started_at
+
+    @property
+    def message(self) -> str:
+        """Its last line of progress, or the error that ended it; empty before the first."""
+        return self.last_event.message if self.last_event else ""
+
+    @property
+    def fraction(self) -> float | None:
+        """The share that is done, from 0 to 1; None if it is unknown."""
+        return self.last_event.fraction if self.last_event else None
+
+    @property
+    def error(self) -> str:
+        """Why a failed job failed, in one sentence."""
+        if self.last_event and self.last_event.event == "error":
+            return self.last_event.message
+        return f"the process ended with status {self.process.returncode} and no message; the server's log may say more"
+
+    def stop(self) -> None:
+        """Interrupt it as Ctrl+C does, so that it cleans up; a process that does not end in time is killed."""
+        if not self.stopping and self.ended_at is None:
+            self.stopping = True
+            self._send_signal(signal.SIGINT)
+            Thread(target=self._kill_after_grace, daemon=True).start()
+
+    def read_progress(self) -> None:
+        """Read its progress until it ends; lines that are no progress go to the server's log."""
+        assert self.process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
+        with self.process.stderr as lines:
+            for line in lines:
+                event = parse_progress_event(line)
+                if event is None:
+                    sys.stderr.write(line)
+                else:
+                    self.last_event = event
+        self.process.wait()
+        if self.scratch_folder is not None:
+            shutil.rmtree(self.scratch_folder, ignore_errors=True)
+        self.ended_at = time.monotonic()
+
+    def _kill_after_grace(self) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_GRACE_SECONDS)
+            return
+        self._send_signal(signal.SIGKILL)
+
+    def _send_signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+
+class JobRegistry:
+    """The jobs of this server, by kind and name; thread-safe."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[tuple[str, str], Job] = {}
+        self._lock = Lock()
+        atexit.register(self.stop_all)
+
+    def start(self, kind: str, name: str, activity: str, arguments: Sequence[str], scratch: Path | None = None) -> Job:
+        """Run `showhow` with the arguments; JobError if a job of that kind and name is running."""
+        with self._lock:
+            current = self._jobs.get((kind, name))
+            if current is not None and current.state == "running":
+                raise JobError(f"{name!r} is in progress already; wait for it, or stop it.")
+            process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
+                [sys.executable, "-c", _ENTRY_POINT, "--json-progress", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(_PROJECT_ROOT), "PYTHONIOENCODING": "utf-8"},
+            )
+            job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
+        Thread(target=job.read_progress, daemon=True).start()
+        return job
+
+    def list_jobs(self, kind: str) -> list[Job]:
+        """The jobs of that kind that run or were not dismissed, the latest first."""
+        with self._lock:
+            matching = [job for job in self._jobs.values() if job.kind == kind]
+        return sorted(matching, key=lambda job: -job.started_at)
+
+    def find(self, kind: str, name: str) -> Job | None:
+        """The job of that kind and name, if it runs or was not dismissed."""
+        return self._jobs.get((kind, name))
+
+    def dismiss(self, job: Job) -> None:
+        """Forget a job that has ended."""
+        with self._lock:
+            if self._jobs.get((job.kind, job.name)) is job and job.state != "running":
+                del self._jobs[job.kind, job.name]
+
+    def stop_all(self) -> None:
+        """Stop every job and wait for the processes, as when the server ends."""
+        with self._lock:
+            running = [job for job in self._jobs.values() if job.state == "running"]
+        for job in running:
+            job.stop()
+        for job in running:
+            with suppress(subprocess.TimeoutExpired):
+                job.process.wait(_GRACE_SECONDS)

@@ -1,0 +1,102 @@
+"""Verbs at work beside a server, really started."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.cli.progress import parse_progress_event
+from app.jobs import Job, JobError, JobRegistry
+from worlds.folder import list_world_names
+from worlds.open import read_world_metadata
+
+ISLE = Path(__file__).resolve().parents[1] / "worlds" / "isle.jsonl"
+
+
+def until(state: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not state():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def over(job: Job) -> Job:
+    until(lambda: job.state != "running")
+    return job
+
+
+@pytest.fixture
+def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of worlds of a home of its own, which the jobs work in."""
+    monkeypatch.setenv("SHOWHOW_HOME", str(tmp_path))
+    return tmp_path / "worlds"
+
+
+@pytest.fixture
+def jobs() -> Iterator[JobRegistry]:
+    found = JobRegistry()
+    yield found
+    found.stop_all()
+
+
+def test_a_job_does_its_verb_and_its_scratch_folder_goes(jobs, worlds, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "articles.jsonl").write_bytes(ISLE.read_bytes())
+    words = ["world", "import", "isle", f"--articles={scratch / 'articles.jsonl'}"]
+    job = jobs.start("world", "isle", "Importing", words, scratch)
+    assert jobs.list_jobs("world") == [job]
+    assert over(job).state == "done"
+    assert read_world_metadata(worlds, "isle")["articles"] == 7
+    assert not scratch.exists()
+    took = job.seconds
+    jobs.dismiss(job)
+    assert jobs.list_jobs("world") == []
+    assert job.seconds == took
+
+
+def test_a_job_that_fails_says_why_in_one_sentence(jobs, worlds):
+    job = over(jobs.start("world", "isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"]))
+    assert job.state == "failed"
+    assert job.error.startswith("/nowhere: there is no such file or folder")
+    assert list_world_names(worlds) == []
+
+
+def test_a_stopped_job_leaves_nothing_half_made(jobs, worlds):
+    job = jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=60000"])
+    # In the middle of its work: the folder that is being filled is there.
+    until(lambda: worlds.is_dir() and any(worlds.iterdir()))
+    with pytest.raises(JobError, match="in progress already"):
+        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd"])
+    jobs.dismiss(job)
+    assert jobs.list_jobs("world") == [job], "a running job cannot be forgotten"
+    job.stop()
+    job.stop()
+    assert over(job).state == "stopped"
+    assert list(worlds.iterdir()) == []
+    again = over(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
+    assert again.state == "done", again.message
+    assert jobs.list_jobs("world") == [again]
+
+
+def test_progress_is_read_from_json_lines_and_other_lines_are_no_progress(jobs, worlds):
+    job = over(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
+    assert (job.last_event.event, job.last_event.stage, job.fraction) == ("progress", "names", 1.0)
+    for line, share in {
+        '{"event": "progress", "message": "x", "stage": "graph", "done": 250, "total": 1000}': 0.25,
+        '{"event": "progress", "message": "x", "stage": "people", "done": 7, "total": 0}': None,
+        '{"event": "progress", "message": "x", "done": 2000, "total": 1000}': 1.0,
+        '{"event": "note", "message": "250 of 1,000"}': None,
+    }.items():
+        assert parse_progress_event(line).fraction == share
+    for line in ("12 of 30", "", "[]", "{}", '{"event": "note"}', "Warning: 3 of 4"):
+        assert parse_progress_event(line) is None
+
+
+def test_a_registry_finds_a_job_again_by_kind_and_name(jobs, worlds):
+    job = jobs.start("world", "isle", "Importing", ["world", "import", "isle", f"--articles={ISLE}"])
+    assert jobs.find("world", "isle") is job
+    assert jobs.find("usage", "isle") is None
+    assert over(job).state == "done"
+    assert jobs.find("world", "isle") is job
