@@ -1,4 +1,4 @@
-"""Keeps what is being typed and shows when it was last saved."""
+"""Saves what is being typed as a draft and shows when it was last saved."""
 
 import time
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from db.models import Draft
 
 
 def mount_autosave(trace_id: UUID, content: Mapping[str, Any], watch: Mapping[str, str], draft: Draft | None) -> None:
-    """Mount the keeper: `content` is the draft as the server knows it, `watch` names each typed field's widget key."""
+    """Mount the component: `content` is the draft that the server has, `watch` the CSS class of each typed field."""
     opened = st.session_state.setdefault(f"opened_{trace_id.hex}", time.time())
     mount = st.components.v2.component(
-        "showhow_keeper",
+        "showhow_autosave",
         html='<div class="status" role="status"></div>',
-        css=read_asset("keeper.css"),
-        js=read_asset("keeper.js"),
+        css=read_asset("autosave.css"),
+        js=read_asset("autosave.js"),
     )
     mount(
         data={
@@ -30,5 +30,5 @@ def mount_autosave(trace_id: UUID, content: Mapping[str, Any], watch: Mapping[st
             "active": (draft.content.get("active") or 0) if draft else 0,
             "saved_at": draft.saved_at.isoformat() if draft else None,
         },
-        key="keeper",
+        key="autosave",
     )

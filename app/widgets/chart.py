@@ -1,4 +1,4 @@
-"""A bar chart with its axes named, and the same numbers as a table beside it."""
+"""A bar chart with named axes and the same numbers in a table beside it."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ BAR_STEP = 22
 BAR_COLOUR = "#1f5fbf"
 
 
-def show_bar_chart(  # noqa: PLR0913 - what a chart says is a word each
+def show_bar_chart(  # noqa: PLR0913 - the labels of a chart
     title: str, unit: str, counts: Mapping[str, int], *, key: str, wide: bool = False, of: str = "questions"
 ) -> None:
-    """How many questions there are of each value, in the order given; `unit` says what the values are."""
+    """Draw the counts by value, in their order; `unit` names the values and `of` what is counted."""
     chart = {
         "data": {"values": [{"value": value, "count": count} for value, count in counts.items()]},
         "mark": {"type": "bar", "color": BAR_COLOUR},

@@ -1,4 +1,4 @@
-"""Boxes and lines on the page; a box that leads somewhere is a button. Labels are never read as mark-up."""
+"""A diagram of boxes and lines; a box with a target is a button. Labels are never read as markup."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from app.widgets.page_layout import read_asset
 
 @dataclass(frozen=True, slots=True)
 class DiagramBox:
-    """A box at its place in pixels; `go` names what a click on it opens, `look` how it is drawn."""
+    """A box at its place in pixels; `go` is the target of a click, `look` how it is drawn."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class DiagramBox:
 
     @property
     def centre_x(self) -> float:
-        """Half way from its left to its right."""
+        """The x of its centre."""
         return self.x + self.width / 2
 
 
@@ -39,7 +39,7 @@ class DiagramLine:
 def draw_diagram(
     boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine], *, key: str, label: str, go: Callable[[str], None]
 ) -> None:
-    """Put the drawing on the page; `label` says to a screen reader what it is."""
+    """Draw the diagram; `label` describes it to a screen reader, `go` is called with the target of a clicked box."""
 
     def deliver() -> None:
         if chosen := st.session_state[key].go:

@@ -1,4 +1,4 @@
-"""Why each demonstration was picked, in words."""
+"""Explains in words why each demonstration was selected."""
 
 from collections.abc import Iterator
 from math import exp
@@ -20,11 +20,11 @@ NOVELTY_LEVELS = (
     (0.01, "does nearly what the picks before it do"),
 )
 CLOSE_LEAD, CLEAR_LEAD = 0.1, 0.7
-"""Leads up to which a choice was close, and from which it was clear."""
+"""Up to the first lead a choice was close, from the second on clear."""
 
 
 def render_pick_reasons(chosen: SelectedDemonstrations, library: LoadedLibrary, place: int) -> str:
-    """The reasons of the pick at that place as HTML; the texts of people in it are escaped."""
+    """The reasons of the pick at that place as HTML; texts of people are escaped."""
     pick = chosen.selection.picks[place]
     cosine = float(chosen.selection.cosines[pick.item])
     rows = [
@@ -39,11 +39,11 @@ def render_pick_reasons(chosen: SelectedDemonstrations, library: LoadedLibrary, 
         *_runner_up_rows(pick, library, by_weight=chosen.selection.config.mode == "dpp"),
     ]
     steps = "".join(f"<li>{escape_html(tool)}</li>" for tool in chosen.demonstrations[place].tools)
-    told = "".join(
+    body = "".join(
         f"<tr><th scope='row'>{name}</th><td class='number'>{number}</td><td>{bar}{words}</td></tr>"
         for name, number, bar, words in rows
     )
-    return f"<ol class='actions' aria-label='Its actions'>{steps}</ol><table class='reasons'>{told}</table>"
+    return f"<ol class='actions' aria-label='Its actions'>{steps}</ol><table class='reasons'>{body}</table>"
 
 
 def _describe_novelty(pick: Pick, place: int) -> str:
@@ -54,11 +54,12 @@ def _describe_novelty(pick: Pick, place: int) -> str:
 
 def _describe_gain(pick: Pick) -> str:
     if pick.is_filler:
-        return "nothing new: it is there by relevance alone, since fewer demonstrations differ than were asked for"
+        return "nothing new: selected by relevance alone, since too few demonstrations differ"
     factor = exp(min(pick.gain, 30))
     if factor < 1:
-        return f"the set weighs less with it: {factor:.2g} times as much"
-    return f"the set weighs {factor:,.1f} times as much with it" if factor < 1e6 else "the set weighs far more with it"
+        return f"adding it multiplies the set's determinant by {factor:.2g}"
+    number = f"{factor:,.1f}" if factor < 1e6 else "more than a million"
+    return f"adding it multiplies the set's determinant by {number}"
 
 
 def _runner_up_rows(pick: Pick, library: LoadedLibrary, *, by_weight: bool) -> Iterator[tuple[str, str, str, str]]:
@@ -66,9 +67,9 @@ def _runner_up_rows(pick: Pick, library: LoadedLibrary, *, by_weight: bool) -> I
         return
     second = escape_html(library.demonstrations[pick.runner_up].question)
     if pick.lead < 0 and by_weight and not pick.is_filler:
-        how = "would have gained more here; all picks together weigh more this way"
+        how = "would have gained more here; the whole set's determinant is larger this way"
     elif pick.lead < 0:
-        how = "would have gained more here: the DPP would rather have taken it"
+        how = "would have gained more here: the DPP would have selected it"
     elif pick.lead < CLOSE_LEAD:
         how = "nearly a tie"
     else:

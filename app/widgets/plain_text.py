@@ -1,4 +1,4 @@
-"""Text from people and worlds, made safe for where Streamlit would read a mark-up in it."""
+"""Escapes text from people and worlds wherever Streamlit would read markup in it."""
 
 import html
 
@@ -6,10 +6,10 @@ MARKDOWN_CHARACTERS = frozenset(r"\`*_{}[]()#+-.!|<>:$~")
 
 
 def escape_markdown(text: str) -> str:
-    """The text on one line, as Markdown that shows it letter by letter."""
+    """The text on one line, escaped for Markdown."""
     return "".join(f"\\{c}" if c in MARKDOWN_CHARACTERS else c for c in " ".join(text.split()))
 
 
 def escape_html(text: str) -> str:
-    """The text as HTML that shows it letter by letter."""
+    """The text escaped for HTML."""
     return html.escape(text)

@@ -1,4 +1,4 @@
-"""How demonstrations are to be chosen: the mode and its numbers as fields, in words that an annotator understands."""
+"""The form for how demonstrations are selected: the mode and its parameters."""
 
 from dataclasses import dataclass, replace
 
@@ -8,38 +8,38 @@ from fewshot_library.kernel import DISTANCES
 from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
 
 MODE_LABELS = {
-    "dpp": "DPP: near and unlike each other",
+    "dpp": "DPP: relevant and diverse",
     "relevance": "Relevance only",
     "diversity": "Diversity only",
-    "mmr": "MMR: near, and other questions",
+    "mmr": "MMR: relevant, with different questions",
     "random": "Random",
     "static": "Static: always the first",
     "sample": "Sampled from the DPP",
 }
 MODE_HINTS = {
-    "relevance": "This mode takes the nearest questions, though they may all do the same.",
-    "diversity": "This mode takes demonstrations that do different things, whatever their questions are about.",
-    "mmr": "This mode weighs nearness against likeness of the questions; it does not look at the actions.",
-    "random": "This mode draws by chance, the same for the same seed whatever the question is.",
-    "static": "This mode takes the first demonstrations of the version for every question.",
-    "sample": "This mode draws a set by chance, likelier the more it weighs; another seed gives another set.",
+    "relevance": "This mode selects the most similar questions, even when they all do the same.",
+    "diversity": "This mode selects demonstrations that do different things, whatever their questions are about.",
+    "mmr": "This mode trades relevance against similarity of the questions; it ignores the actions.",
+    "random": "This mode selects at random; the same seed gives the same picks for every question.",
+    "static": "This mode selects the first demonstrations of the version for every question.",
+    "sample": "This mode samples a set, likelier the larger its determinant; another seed gives another set.",
 }
-REASONS_HINT = "The reasons below still say what the determinantal point process (DPP) thinks of each pick."
+REASONS_HINT = "The reasons below still show how the determinantal point process (DPP) scores each pick."
 MAX_PICKS = 8
-"""Picks that the page asks for at most; the verb asks for any number."""
+"""The most picks that the page offers; the command line takes any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """How to choose, and whether the question itself may be chosen."""
+    """The selection's configuration, and whether a demonstration of the same question is left out."""
 
     config: SelectionConfig
     leave_out_itself: bool
 
 
 def ask_selection_options(key: str) -> SelectionOptions:
-    """The fields, and a hint where the mode is not the DPP."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"wish_{key}"):
+    """Draw the fields, with a hint for modes other than the DPP."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"config_{key}"):
         mode = st.selectbox(
             "Mode",
             SELECTION_MODES,
@@ -55,49 +55,49 @@ def ask_selection_options(key: str) -> SelectionOptions:
             3,
             key=f"k_{key}",
             width=100,
-            help="How many are chosen.",
+            help="How many demonstrations are selected.",
             persist_state="session",
         )
         alpha = st.slider(
-            "Relevance counts (alpha)",
+            "Relevance weight (alpha)",
             0.0,
             10.0,
             DEFAULT_ALPHA,
             0.25,
             key=f"alpha_{key}",
             width=172,
-            help="At 0 the question does not matter; the higher, the more a near question weighs.",
+            help="At 0 the question does not matter; the higher, the more a similar question counts.",
             persist_state="session",
         )
         gamma = st.slider(
-            "Likeness falls (gamma)",
+            "Diversity (gamma)",
             0.25,
             10.0,
             DEFAULT_GAMMA,
             0.25,
             key=f"gamma_{key}",
             width=172,
-            help="The higher, the sooner two sequences of actions count as unlike: diversity then decides less.",
+            help="The higher, the sooner two sequences of actions count as different: diversity then decides less.",
             persist_state="session",
         )
         with st.popover("More"):
-            wish = _ask_advanced_options(key, SelectionConfig(k=int(k), mode=mode, alpha=alpha, gamma=gamma))
+            config = _ask_advanced_options(key, SelectionConfig(k=int(k), mode=mode, alpha=alpha, gamma=gamma))
         leave_out = st.checkbox(
             "Leave out the question itself",
             value=True,
             key=f"leave_{key}",
-            help="A demonstration that asks the very same would give the answer away.",
+            help="A demonstration of the same question would give the answer away.",
             persist_state="session",
         )
     if mode in MODE_HINTS:
         st.caption(f":material/info: {MODE_HINTS[mode]} {REASONS_HINT}")
-    return SelectionOptions(wish, leave_out)
+    return SelectionOptions(config, leave_out)
 
 
-def _ask_advanced_options(key: str, wish: SelectionConfig) -> SelectionConfig:
-    """The wish with what few change."""
+def _ask_advanced_options(key: str, config: SelectionConfig) -> SelectionConfig:
+    """Draw the advanced fields; gives the configuration with their values."""
     return replace(
-        wish,
+        config,
         distance=st.selectbox(
             "Distance of two sequences",
             list(DISTANCES),
@@ -106,12 +106,10 @@ def _ask_advanced_options(key: str, wish: SelectionConfig) -> SelectionConfig:
             persist_state="session",
         ),
         exchange=st.checkbox(
-            "Exchange picks while the set gains by it", value=True, key=f"exchange_{key}", persist_state="session"
+            "Exchange picks while that improves the set", value=True, key=f"exchange_{key}", persist_state="session"
         ),
         balance=st.slider(
-            "Balance of MMR (1 is nearness alone)", 0.0, 1.0, 0.5, 0.05, key=f"balance_{key}", persist_state="session"
+            "Balance of MMR (1: relevance only)", 0.0, 1.0, 0.5, 0.05, key=f"balance_{key}", persist_state="session"
         ),
-        seed=int(
-            st.number_input("Seed of random and sampled", 0, 2**31 - 1, 0, key=f"seed_{key}", persist_state="session")
-        ),
+        seed=int(st.number_input("Random seed", 0, 2**31 - 1, 0, key=f"seed_{key}", persist_state="session")),
     )

@@ -1,7 +1,4 @@
-"""Where on the Worlds page one is: the address says it, so that a reload and a link come back to it.
-
-Where on the Library page one is: the address says it, so that a reload and a link come back to it.
-"""
+"""The state of the Worlds and Library pages in the URL, so that a reload and a shared link show the same place."""
 
 import streamlit as st
 
@@ -14,78 +11,78 @@ LIBRARY_VIEWS = {
     "drift": "Drift",
 }
 APPROVED = "approved"
-"""What the address calls all approved traces; a version is named NAME:NUMBER."""
+"""The reference of all approved traces; a version's is NAME:NUMBER."""
 FIRST, LAST = "first", "last"
-"""Of the page of the list."""
+"""References of the first and last demonstration on the page of the list."""
 
 
 def go_to_library(reference: str) -> None:
-    """Have the address name that version, or all approved traces, in the view that is open."""
+    """Open that version, or all approved traces, in the current view."""
     clear_url_parameters("demonstration", "from")
     st.query_params["library"] = reference
 
 
 def go_to_demonstration(which: str, start: int) -> None:
-    """Have the address name a demonstration and where the page of the list begins."""
+    """Open a demonstration, on the page of the list that begins at `start`."""
     st.query_params.update({"demonstration": which, "from": str(start)})
 
 
 def reset_list() -> None:
-    """Begin the list anew, as after a filter has changed."""
+    """Return to the start of the list, as after a filter has changed."""
     clear_url_parameters("demonstration", "from")
 
 
 def list_start() -> int:
-    """Where the page of the list begins."""
-    told = str(st.query_params.get("from", ""))
-    return int(told) if told.isascii() and told.isdecimal() and len(told) < 10 else 0
+    """The offset at which the page of the list begins."""
+    offset = str(st.query_params.get("from", ""))
+    return int(offset) if offset.isascii() and offset.isdecimal() and len(offset) < 10 else 0
 
 
 WORLD_VIEWS = {"overview": "Overview", "look": "Look around", "query": "Query", "questions": "Questions"}
 WORLD_PARAMETERS = ("view", "title", "entity", "page", "question")
-"""What the address says of a place in one world and means nothing in another."""
+"""Parameters of a place in one world, which are removed when another world is opened."""
 
 
 def get_url_parameter(place: str) -> str:
-    """What the address says of a place; "" when it says nothing."""
+    """The parameter's value; "" without one."""
     return str(st.query_params.get(place, ""))
 
 
 def go_to_world(name: str) -> None:
-    """Have the address name that world, at its first view."""
+    """Open that world at its first view."""
     clear_url_parameters(*WORLD_PARAMETERS)
     st.query_params["world"] = name
 
 
 def go_to_view(view: str) -> None:
-    """Have the address name that view of what is open."""
+    """Open that view."""
     st.query_params["view"] = view
 
 
 def go_to_entity(entity: str) -> None:
-    """Have the address name an entity to look at, whichever article it has."""
+    """Open an entity in the explorer."""
     clear_url_parameters("title", "page")
     st.query_params.update({"view": "look", "entity": entity})
 
 
 def go_to_article(title: str) -> None:
-    """Have the address name an article to look at, whichever entity it is about."""
+    """Open an article in the explorer."""
     clear_url_parameters("entity", "page")
     st.query_params.update({"view": "look", "title": title})
 
 
 def go_to_page(address: str) -> None:
-    """Have the address name a web page to look at."""
+    """Open a web page in the explorer."""
     clear_url_parameters("title", "entity")
     st.query_params.update({"view": "look", "page": address})
 
 
 def go_to_question(question: str) -> None:
-    """Have the address name a question to open."""
+    """Open a question."""
     st.query_params.update({"view": "questions", "question": question})
 
 
 def clear_url_parameters(*places: str) -> None:
-    """Let the address say nothing of these."""
+    """Remove these parameters from the URL."""
     for place in places:
         st.query_params.pop(place, None)

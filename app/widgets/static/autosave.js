@@ -1,12 +1,12 @@
-// Keeps what is being typed: posts it a moment after the last keystroke, when the page is hidden and when it goes,
-// and counts the seconds in which the person is at work (page visible, no pause of over 30 s).
+// Saves what is being typed: posts it a moment after the last keystroke, when the page is hidden and when it goes,
+// and counts the seconds in which the person is active (page visible, no pause of over 30 s).
 
 const PAUSE = 600, IDLE = 30000, HEARTBEAT = 30000;
 
 export default function (component) {
   const { data, parentElement } = component;
   const status = parentElement.querySelector(".status");
-  const state = window.__showhowKeeper ??= { traces: {} };
+  const state = window.__showhowAutosave ??= { traces: {} };
   const mine = state.traces[data.scope] ??= { active: data.active, sent: JSON.stringify(data.content.fields), seen: Date.now(), posted: Date.now() };
   // The function runs again with every new data, without a clean-up between.
   status.release?.();
