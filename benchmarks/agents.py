@@ -45,6 +45,7 @@ AGENT_COUNT, SLOW_LATENCY, QUICK_LATENCY = 32, 0.5, 0.02
 TIMED_QUESTIONS, QUESTIONS_PER_AGENT = 20, 3
 """Questions of the agent whose steps are timed, and of each parallel agent."""
 RUN_CONTROL = RunControl(RunLimits(steps=50))
+STREAMING_RUN_CONTROL = RunControl(RunLimits(steps=50), on_text=lambda _text: None)
 RecorderFactory = Callable[[str], RunRecorder]
 WORLD_OPTIONS = GenerationOptions(people=200, seed=7, depth=4, per_template=2, split="text=50,graph=35,web=15")
 
@@ -128,7 +129,9 @@ def _time_steps(
     for number in range(questions):
         question = f"Who is number {number} of the town?"
         watch = TimingRecorder(make_recorder(question))
-        outcome = run_reasoner(_build_agent(chat, stream=stream), workload.task(question), watch, RUN_CONTROL)
+        outcome = run_reasoner(
+            _build_agent(chat), workload.task(question), watch, STREAMING_RUN_CONTROL if stream else RUN_CONTROL
+        )
         if outcome.ending != "answered":
             raise RuntimeError(f"the agent ended with: {outcome.failure}")
         timings += watch.timings
@@ -179,7 +182,7 @@ def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[st
                 for number in range(QUESTIONS_PER_AGENT):
                     question = f"Who is number {agent} of house {number}?"
                     outcome = run_reasoner(
-                        _build_agent(chat, stream=False), workload.task(question), make_recorder(question), RUN_CONTROL
+                        _build_agent(chat), workload.task(question), make_recorder(question), RUN_CONTROL
                     )
                     if outcome.ending != "answered":
                         raise RuntimeError(f"an agent ended with: {outcome.failure}")
@@ -204,8 +207,8 @@ def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[st
             }
 
 
-def _build_agent(chat: ChatClient, *, stream: bool) -> HumanIQ:
-    return HumanIQ(AgentOptions(response="none"), stream=stream, chat=chat)
+def _build_agent(chat: ChatClient) -> HumanIQ:
+    return HumanIQ(AgentOptions(response="none"), chat=chat)
 
 
 def _connect_model(url: str) -> ChatClient:

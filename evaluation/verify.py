@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from db import runs, verifications
 from db.database import Conflict, RowNotFound
-from db.models import Library, Question, Run, Trace
+from db.models import Library, Project, Question, Run, Trace
 from db.projects import find_project
 from db.verifications import VERIFICATION_NAME, VerificationOutcome
 from evaluation.metrics import score_against_gold
@@ -24,8 +24,9 @@ from llm.client import MAX_ATTEMPTS
 from llm.errors import ChatAuthenticationError, ChatError, ChatModelNotFound, ChatRateLimited, ChatUnreachable
 from llm.reply_cache import ReplyCache
 from llm.types import ChatModel, ChatReply, ChatRequest
+from runs.ask import record_model_calls
 from runs.budget import RunLimits
-from runs.preparation import RunConfig, prepare_task
+from runs.preparation import RunConfig, build_run, check_pins, find_pin_conflict, prepare_task
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, RunStopped
 from runs.runner import run_reasoner as drive
@@ -74,18 +75,27 @@ def start_verification(services: Services, plan: VerificationPlan) -> Run:
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
         for run in verifications.list_verifications(session, project.id):
-            if run.finished_at is None and told.items() <= run.configuration.items():
+            is_same = run.finished_at is None and told.items() <= run.configuration.items()
+            if is_same and find_pin_conflict(services, run) is None:
                 return run
         questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.question_limit)
         if not questions:
             raise Conflict(f"no question of {plan.project!r} has a gold answer, so that nothing can be verified")
-        configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
-        version = plan.run_config.library_version(services)
-        run = Run(
-            name=VERIFICATION_NAME, reasoner=plan.run_config.reasoner, world=project.world, configuration=configuration
-        )
-        run.library_id = version.id if version is not None else None
+    configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
+    run = _build_verification(services, plan.run_config, project, configuration)
+    with services.database.begin() as session:
         return runs.start_run(session, run)
+
+
+def _build_verification(services: Services, config: RunConfig, project: Project, configuration: dict[str, Any]) -> Run:
+    return build_run(
+        services,
+        config,
+        name=VERIFICATION_NAME,
+        world=project.world,
+        tools=project.tools,
+        configuration=configuration,
+    )
 
 
 def start_repair_verification(services: Services, run: Run, freeze: Callable[[], Library]) -> Run:
@@ -97,7 +107,8 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
         failed = [str(each.question_id) for each in verifications.list_outcomes(session, run) if each.is_failed]
         project_id = UUID(run.configuration["project_id"])
         for later in verifications.list_verifications(session, project_id):
-            if later.finished_at is None and later.configuration.get("again_of") == str(run.id):
+            is_same = later.finished_at is None and later.configuration.get("again_of") == str(run.id)
+            if is_same and find_pin_conflict(services, later) is None:
                 return later
     version = freeze()
     told = {
@@ -106,9 +117,9 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
         "again_of": str(run.id),
         "library": f"{version.name}:{version.number}",
     }
-    later = Run(
-        name=VERIFICATION_NAME, reasoner=run.reasoner, world=run.world, configuration=told, library_id=version.id
-    )
+    with services.database.read() as session:
+        project = session.get_one(Project, project_id)
+    later = _build_verification(services, RunConfig.from_json(told), project, told)
     with services.database.begin() as session:
         return runs.start_run(session, later)
 
@@ -131,6 +142,7 @@ def run_verification(
     with _hold_run_lock(services, run_id):
         with services.database.read() as session:
             run = verifications.find_verification(session, run_id)
+        check_pins(services, run)
         every = len(verifications.verified_question_ids(run))
         with ReplyCache(_reply_cache_path(services, run)) as kept, ThreadPoolExecutor(pace.concurrency) as pool:
             work = _VerificationWorker(services, run, pace, stop, kept)
@@ -238,14 +250,15 @@ class _VerificationWorker:
             return
         trace, question, project = self._open_trace(question_id)
         task = prepare_task(self._services, question, project, self._way).task
-        if self._model is not None:
+        if self._model is not None and task.context.chat is not None:
             # What is kept costs nothing and is had at any time.
             watched = self._model.with_model_wrapper(lambda model: _GuardedModel(model, self))
             task = replace(task, context=replace(task.context, chat=self._kept.caching_client(watched, str(trace.id))))
+        recorder = StoreRecorder(self._services.database, trace)
         ended = drive(
-            self._way.make_reasoner(heard=False),
-            task,
-            StoreRecorder(self._services.database, trace),
+            self._way.make_reasoner(),
+            record_model_calls(self._services, task, recorder),
+            recorder,
             RunControl(limits=limits, stop=self._stop),
         )
         if ended.answers is not None:

@@ -1,31 +1,31 @@
-"""What a reasoner is: given a question and tools, it decides step by step, and is told what each step found.
+"""The protocol of reasoners: a generator that yields actions, receives their results and returns the final answer.
 
-It is a generator, so that one driver (reasoners/run.py) can write each step before its tool runs, run the tool, stop it
-and keep the limits, whoever reasons:
+One driver (runs/runner.py) stores each step before its tool runs, calls the tool, stops the run and enforces its
+limits, for every reasoner:
 
     def solve(self, task):
         outcome = yield Action(thought="...", tool="wikisearch", arguments={"query": "..."})
         ...
-        return Conclusion(Answers(final_answer="..."))
-
-A language model's words may be shown as they come, by yielding Saying; nothing is sent back for it.
+        return FinalAnswer(TraceAnswers(final_answer="..."))
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
 from db.models import Step
-from db.recording import TraceAnswers
+from db.recording import NewStep, StepResult, TraceAnswers
 from db.trace_record import TraceRecord
-from llm.types import TextDelta
 from tools.tool import Tool, ToolContext, ToolResult
 from worlds.source import ErrorKind
 
+DEFAULT_STEP_LIMIT = 20
+"""Steps of a run, where neither its reasoner nor the user says otherwise."""
+
 
 class ReasonerError(Exception):
-    """A reasoner cannot go on; the message says why and what to do next."""
+    """A reasoner cannot continue; the message says why and what to do next."""
 
 
 class QuestionRefused(ReasonerError):
@@ -34,15 +34,15 @@ class QuestionRefused(ReasonerError):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A step as decided: what is thought, and which tool is to be called with which arguments."""
+    """A step as decided: the thought, and the tool to call with its arguments."""
 
     thought: str
     tool: str | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, Any] = field(default_factory=dict)
-    """For each argument where its value came from; the forms are in reasoners/origins.py."""
+    """For each argument where its value came from; the forms are in reasoners/provenance.py."""
     usage: dict[str, Any] | None = None
-    """What the calls of the language model took that wrote it."""
+    """The usage of the model calls that wrote it."""
     rejection: str | None = None
     """Why it cannot be run: it does not parse, names no tool, lacks an argument. It becomes the step's error."""
     parent: UUID | None = None
@@ -57,6 +57,25 @@ class Action:
     """Leave the step of an action without a tool unfinished until the reasoner yields its StepCompletion."""
     id: UUID | None = None
     """The id for its step, made by the reasoner (uuid7) where a child or a completion is to name it."""
+
+    def to_new_step(self, wall_seconds: float | None = None) -> NewStep:
+        """The step to store before the tool runs; `wall_seconds` is how long the reasoner took to decide it."""
+        return NewStep(
+            thought=self.thought,
+            tool=self.tool,
+            arguments=self.arguments,
+            origins=self.origins,
+            wall_seconds=wall_seconds,
+            usage=self.usage,
+            refusal=self.rejection,
+            refusal_kind=str(ErrorKind.WRONG_ARGUMENTS) if self.rejection is not None else None,
+            parent=self.parent,
+            node=self.node,
+            skill=self.skill,
+            data=self.data,
+            open=self.open,
+            id=self.id,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +93,22 @@ class StepCompletion:
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """What a reasoner comes to; `usage` is of the calls of the language model after the last step."""
+    """The answers of a run; `usage` is that of the model calls after the last step."""
 
     answers: TraceAnswers
     usage: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    """What belongs to the trace's configuration: the response, how far the sources agree ..."""
+    """Joins the trace's configuration: the response, the agreement of the sources ..."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a reasoner is given; it changes nothing of it."""
+    """The input of a reasoner, which must not change it."""
 
     question: str
     context: ToolContext
     tools: Sequence[Tool]
-    """Those that it may call."""
+    """The tools that the reasoner may call."""
     demonstrations: Sequence[TraceRecord] = ()
     """The best first."""
     prior_steps: Sequence[Step] = ()
@@ -97,17 +116,28 @@ class Task:
 
     Every tool call among them is finished. A step without a tool may still be open: the reasoner completes it.
     """
+    on_text: Callable[[str], None] | None = None
+    """Called with each piece of the model's reply as it is streamed; None asks for whole replies."""
 
 
-ReasonerGenerator = Generator[Action | StepCompletion | TextDelta, ToolResult | None, FinalAnswer]
+ReasonerGenerator = Generator[Action | StepCompletion, ToolResult | None, FinalAnswer]
+
+
+def to_step_result(outcome: ToolResult) -> StepResult:
+    """The result of a tool call as its step stores it."""
+    observation = outcome.observation
+    text, data = (observation.text, observation.data) if observation else (None, None)
+    usage = outcome.usage.to_json() if outcome.usage else None
+    kind = str(outcome.error_kind) if outcome.error_kind is not None else None
+    return StepResult(text, data, outcome.error, outcome.seconds, usage, kind)
 
 
 class Reasoner(Protocol):
-    """A way to answer questions."""
+    """A method of answering questions."""
 
     @property
     def name(self) -> str:
-        """As traces and runs tell it."""
+        """The name that traces and runs store."""
 
     def solve(self, task: Task) -> ReasonerGenerator:
-        """Decide step by step; Refused or another ReasonerError where there is no answer."""
+        """Decide step by step; QuestionRefused or another ReasonerError if there is no answer."""

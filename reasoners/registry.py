@@ -1,49 +1,125 @@
-"""Every reasoner by its name, and how it is made."""
+"""Every reasoner by its name: what pages, verbs and evaluations need to know to offer it and to run it.
+
+A new reasoner is one `ReasonerEntry` in `REASONERS`.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-from reasoners.base import Reasoner
+from fewshot_library.selection import SelectionConfig
+from reasoners.base import DEFAULT_STEP_LIMIT, Reasoner
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions, AgentOptionsError
 from reasoners.replay.agent import ReplayReasoner
 
-ReasonerFactory = Callable[[Mapping[str, Any]], Reasoner]
+REPLAY_STEP_LIMIT = 300
+"""Replay costs nothing, and a chain over many people is long."""
+REPLAY_CANDIDATES = 50
+"""Demonstrations that replay may follow, the most similar questions first."""
 
 
 class UnknownReasoner(ValueError):
     """There is no reasoner of that name; the message lists those that there are."""
 
 
-def _make_humaniq(options: Mapping[str, Any]) -> Reasoner:
-    return HumanIQ(AgentOptions.from_mapping(options))
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """The options of a reasoner that has none."""
 
 
-def _make_late_fusion(options: Mapping[str, Any]) -> Reasoner:
-    return LateFusion(AgentOptions.from_mapping(options))
+def _select_nothing(_options: Any) -> SelectionConfig:
+    return SelectionConfig(k=0)
 
 
-def _make_replay(options: Mapping[str, Any]) -> Reasoner:
-    if options:
-        raise AgentOptionsError(f"replay follows demonstrations as they are and has no option {min(options)!r}")
-    return ReplayReasoner()
+@dataclass(frozen=True, slots=True)
+class ReasonerEntry:
+    """What is to be known about a reasoner before it runs."""
+
+    name: str
+    """Stored in runs and traces, and written after --reasoner."""
+    label: str
+    """The name in lists of a page."""
+    description: str
+    """One sentence for help texts."""
+    build: Callable[[Any], Reasoner]
+    """Makes the reasoner from an instance of `options`."""
+    options: type[Any] = NoOptions
+    """A dataclass; its fields are the options by name."""
+    hidden_options: frozenset[str] = frozenset()
+    """Fields of `options` that this reasoner ignores; no form offers them."""
+    select: Callable[[Any], SelectionConfig] = _select_nothing
+    """The demonstrations that the reasoner is given, by its options."""
+    explains_all_demonstrations: bool = True
+    """Whether every selected demonstration influences the answer; otherwise the trace names those that did."""
+    needs_model: bool = True
+    """Whether it needs a language model; without one its tools get none either."""
+    default_step_limit: int = DEFAULT_STEP_LIMIT
+
+    @property
+    def option_names(self) -> list[str]:
+        """The options that the reasoner has."""
+        return [option.name for option in fields(self.options) if option.name not in self.hidden_options]
+
+    def parse_options(self, options: Mapping[str, Any]) -> Any:
+        """Return an instance of the options' dataclass; AgentOptionsError for an unknown name or a wrong value."""
+        names = [option.name for option in fields(self.options)]
+        if unknown := sorted(options.keys() - set(names)):
+            offered = f"there are {', '.join(names)}" if names else f"{self.name} has no options"
+            raise AgentOptionsError(f"there is no option {unknown[0]!r}; {offered}")
+        return self.options(**options)
+
+    def selection_config(self, options: Mapping[str, Any]) -> SelectionConfig:
+        """Return how demonstrations are selected for the reasoner with these options."""
+        return self.select(self.parse_options(options))
 
 
-REASONER_FACTORIES: dict[str, ReasonerFactory] = {
-    "replay": _make_replay,
-    "humaniq": _make_humaniq,
-    "fusion": _make_late_fusion,
-}
+_ENTRIES = (
+    ReasonerEntry(
+        name="replay",
+        label="Replay: demonstrations without a model",
+        description="runs the actions of a demonstration again with the values of the question; needs no model",
+        build=lambda _options: ReplayReasoner(),
+        select=lambda _options: SelectionConfig(k=REPLAY_CANDIDATES, mode="relevance"),
+        explains_all_demonstrations=False,
+        needs_model=False,
+        default_step_limit=REPLAY_STEP_LIMIT,
+    ),
+    ReasonerEntry(
+        name="humaniq",
+        label="HumanIQ: one agent",
+        description="one agent with a model imitates demonstrations",
+        build=HumanIQ,
+        options=AgentOptions,
+        hidden_options=frozenset({"merge"}),
+        select=AgentOptions.selection_config,
+    ),
+    ReasonerEntry(
+        name="fusion",
+        label="Fusion: text and graph apart, then merged",
+        description="two agents ask text and graph separately; their answers are merged",
+        build=LateFusion,
+        options=AgentOptions,
+        select=AgentOptions.selection_config,
+    ),
+)
+REASONERS: dict[str, ReasonerEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
-def make_reasoner(name: str, options: Mapping[str, Any] | None = None, *, heard: bool = True) -> Reasoner:
-    """The reasoner of that name with these options; UnknownReasoner, or its own error for an option that is wrong.
+def find_reasoner(name: str) -> ReasonerEntry:
+    """Return the entry of that name; UnknownReasoner lists the names where there is none."""
+    if name not in REASONERS:
+        raise UnknownReasoner(f"there is no reasoner {name!r}; there are {', '.join(REASONERS)}")
+    return REASONERS[name]
 
-    Where nobody hears what a model says as it comes, its replies are asked for whole, which costs less.
-    """
-    if name not in REASONER_FACTORIES:
-        raise UnknownReasoner(f"there is no reasoner {name!r}; there are {', '.join(REASONER_FACTORIES)}")
-    made = REASONER_FACTORIES[name](options or {})
-    return made if heard or not isinstance(made, HumanIQ | LateFusion) else replace(made, stream=False)
+
+def default_reasoner(*, has_model: bool) -> ReasonerEntry:
+    """Return the reasoner to use where none is chosen: the first that needs a model, or the first that needs none."""
+    return next(entry for entry in REASONERS.values() if entry.needs_model == has_model)
+
+
+def make_reasoner(name: str, options: Mapping[str, Any] | None = None) -> Reasoner:
+    """Build the reasoner of that name with these options; UnknownReasoner or AgentOptionsError where that cannot be."""
+    entry = find_reasoner(name)
+    return entry.build(entry.parse_options(options or {}))

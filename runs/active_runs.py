@@ -1,8 +1,13 @@
 """The runs that work in the background of this process, by trace."""
 
+import logging
 from threading import Lock, Thread
 from typing import Protocol
 from uuid import UUID
+
+from db.database import StoreError
+
+logger = logging.getLogger(__name__)
 
 
 class BackgroundRun(Protocol):
@@ -53,6 +58,9 @@ class ActiveRuns:
     def _execute(self, run: BackgroundRun) -> None:
         try:
             run.execute()
+        except StoreError as error:
+            # The trace stays as it is: another run took it over, or the database cannot be written.
+            logger.warning("the run of trace %s ended without an ending: %s", run.trace_id, error)
         finally:
             with self._lock:
                 # A later run of the same trace may have taken this one's place.

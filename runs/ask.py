@@ -1,7 +1,8 @@
-"""Asking: a reasoner at work on one question, its trace in the store from the first moment on.
+"""Asks a reasoner one question: the trace is stored from the first moment, and steps are stored as they happen.
 
-`begin`, `go_on` and `run_from` give an Ask; who has it lets it work here and now (`showhow ask`) or in the background
-of the server (`asks().start`). The trace is what is true: the Ask only knows what the model says at the moment.
+`begin_run`, `resume_run` and `rerun_from_step` return an ActiveRun. The caller executes it (`showhow ask`) or starts it
+in the background of the server (`services.active_runs.start`). The stored trace is the truth; the ActiveRun only adds
+the text that the model streams at the moment.
 """
 
 import time
@@ -14,23 +15,17 @@ from db import projects, runs, traces
 from db.database import StoreError
 from db.models import Run, Step, Trace
 from db.runs import RunOutcome
+from db.trace_configuration import DemonstrationReference, TraceConfiguration
 from db.trace_record import TraceRecord
 from fewshot_library.selection import SelectionError
 from llm.errors import ChatError
-from llm.types import Message
 from reasoners.base import ReasonerError, Task
-from reasoners.humaniq.late_fusion import FUSION_NAME as FUSION
-from reasoners.humaniq.late_fusion import find_active_pipeline
-from reasoners.humaniq.options import AgentOptions, AgentOptionsError
-from reasoners.humaniq.tool_order import next_stage, restrict_to_sources
-from reasoners.prompting.builder import PromptBuilder
-from reasoners.prompting.chat_format import ChatFormat
-from reasoners.prompting.react_format import ReActFormat
+from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import UnknownReasoner
 from runs.budget import RunLimits
-from runs.preparation import REPLAY, PreparedTask, RunConfig, build_bare_task, prepare_task
+from runs.preparation import RunConfig, build_bare_task, build_run, check_pins, pinned_model, prepare_task
 from runs.process import current_worker_id, is_worker_alive
-from runs.recorders import StoreRecorder
+from runs.recorders import StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
 from tools.errors import ToolError
@@ -39,7 +34,7 @@ from worlds.open import read_world_metadata
 from worlds.source import SourceError
 
 ASK_RUN_NAME = "ask"
-"""The name of such a run."""
+"""The name of a run over a single question."""
 ASK_ERRORS = (
     ReasonerError,
     SelectionError,
@@ -51,12 +46,12 @@ ASK_ERRORS = (
     WorldError,
     SourceError,
 )
-"""What may keep a question from being asked at all; each is one sentence."""
+"""The errors that keep a question from being asked; each is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeQuestion:
-    """A question as somebody types it."""
+    """A question as a user types it."""
 
     text: str
     source_id: None = None
@@ -70,193 +65,180 @@ class FreeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """What is asked of which world, and how it is to be answered."""
+    """A question, the world to answer it in, and how."""
 
     question: str
     world: str
-    run_config: RunConfig = field(default_factory=RunConfig)
+    run_config: RunConfig
     limits: RunLimits = field(default_factory=RunLimits)
 
 
 def _ignore_step(_step: Step) -> None:
-    """Nobody looks."""
+    """No caller wants to be notified."""
 
 
 class ActiveRun:
-    """One run at work on one trace."""
+    """A run that works on one trace."""
 
-    def __init__(
-        self,
-        services: Services,
-        trace_id: UUID,
-        reins: RunControl,
-        on_step: Callable[[Step], None] = _ignore_step,
-    ) -> None:
+    def __init__(self, services: Services, trace_id: UUID, control: RunControl) -> None:
         self.services = services
         self.trace_id = trace_id
         self.phase = "choosing demonstrations"
         """What it does before the first step; "" from then on."""
         self.streamed_text = ""
-        """What the model has said since the last step."""
-        self._began = time.monotonic()
-        self.on_step = on_step
-        """Hears of each step when it is begun and when it is completed."""
-        self._reins = replace(reins, on_text=self._receive_text)
+        """The text that the model has streamed since the last step."""
+        self.on_step: Callable[[Step], None] = _ignore_step
+        """Called with each step when it begins and when it is complete."""
+        self._started = time.monotonic()
+        self._control = replace(control, on_text=self._receive_text)
 
     def stop(self) -> None:
-        """Have it end at once."""
-        self._reins.stop.set()
+        """Stop the run at once."""
+        self._control.stop.set()
 
     @property
     def elapsed_seconds(self) -> float:
-        """Since it was begun or went on."""
-        return time.monotonic() - self._began
+        """Seconds since it was started or resumed."""
+        return time.monotonic() - self._started
 
     @property
     def stop_requested(self) -> bool:
-        """Whether it was told to end."""
-        return self._reins.stop.is_set()
+        """Whether `stop` was called."""
+        return self._control.stop.is_set()
 
     def execute(self) -> RunOutcome:
-        """Choose the demonstrations, let the reasoner answer, and tell how that ended."""
+        """Select the demonstrations, let the reasoner answer, and return how that ended."""
         with self.services.database.read() as session:
             record = traces.load_trace(session, self.trace_id)
-        ended = self._run_reasoner(record)
+        outcome = self._run_reasoner(record)
         if record.trace.run_id is not None:
             with self.services.database.begin() as session:
                 runs.finish_run(session, record.trace.run_id)
-        return ended
+        return outcome
 
     def _run_reasoner(self, record: TraceRecord) -> RunOutcome:
-        way = RunConfig.from_json(record.trace.configuration["way"])
+        configuration = TraceConfiguration.from_json(record.trace.configuration)
+        config = run_config_of(configuration)
         try:
-            task = self._load_task(record, way)
-            reasoner = way.make_reasoner()
+            task = self._load_task(record, configuration, config)
+            reasoner = config.make_reasoner()
         except ASK_ERRORS as failed:
             return self._record_failure(RunOutcome("failed", str(failed)))
         self.phase = ""
-        return run_reasoner(reasoner, task, _NotifyingRecorder(self), self._reins)
+        with self.services.database.read() as session:
+            trace = traces.load_trace(session, self.trace_id).trace
+        recorder = StoreRecorder(self.services.database, trace, self._handle_step)
+        return run_reasoner(reasoner, record_model_calls(self.services, task, recorder), recorder, self._control)
 
-    def handle_step(self, step: Step) -> None:
-        """A step was begun or completed."""
+    def _handle_step(self, step: Step) -> None:
         self.streamed_text = ""
         self.on_step(step)
 
     def _receive_text(self, text: str) -> None:
         self.streamed_text += text
 
-    def _load_task(self, record: TraceRecord, way: RunConfig) -> Task:
-        if "demonstrations" in record.trace.configuration:
-            return _restore_task(self.services, record, way)
-        found = prepare_task(self.services, record.question, record.project, way)
+    def _load_task(self, record: TraceRecord, configuration: TraceConfiguration, config: RunConfig) -> Task:
+        if configuration.demonstrations is not None:
+            task = _restore_task(self.services, record, configuration, config)
+        else:
+            task = prepare_task(self.services, record.question, record.project, config).task
+            references = [{"id": str(shown.trace.id), "question": shown.question.text} for shown in task.demonstrations]
+            with self.services.database.begin() as session:
+                runs.update_configuration(session, self.trace_id, {"demonstrations": references})
+        return task
+
+    def _record_failure(self, outcome: RunOutcome) -> RunOutcome:
         with self.services.database.begin() as session:
-            runs.update_configuration(session, self.trace_id, {"demonstrations": _demonstration_references(found)})
-        return found.task
-
-    def _record_failure(self, ended: RunOutcome) -> RunOutcome:
-        with self.services.database.begin() as session:
-            runs.finish_run_trace(session, self.trace_id, ended, seen=runs.trace_version(session, self.trace_id))
-        return ended
+            runs.finish_run_trace(session, self.trace_id, outcome, seen=runs.trace_version(session, self.trace_id))
+        return outcome
 
 
-class _NotifyingRecorder(StoreRecorder):
-    """Keeps the run in the store and tells of its steps."""
-
-    def __init__(self, ask: ActiveRun) -> None:
-        with ask.services.database.read() as session:
-            trace = traces.load_trace(session, ask.trace_id).trace
-        super().__init__(ask.services.database, trace)
-        self._ask = ask
-
-    def begin(self, new: Any) -> Step:
-        step = super().begin(new)
-        self._ask.handle_step(step)
-        return step
-
-    def complete(self, step: Step, observed: Any) -> Step:
-        done = super().complete(step, observed)
-        self._ask.handle_step(done)
-        return done
+def run_config_of(configuration: TraceConfiguration) -> RunConfig:
+    """How the run of this configuration answers questions."""
+    return RunConfig(configuration.reasoner or "", configuration.options, configuration.library)
 
 
-def begin_run(services: Services, wanted: AskRequest, reins: RunControl | None = None) -> ActiveRun:
-    """Put the question and its trace into the store; one of FAILURES when it cannot be asked."""
-    wanted.run_config.make_reasoner()
-    read_world_metadata(services.settings.worlds_folder, wanted.world)
-    made = _build_run(services, wanted.run_config, wanted.world, wanted.limits)
-    asked = FreeQuestion(" ".join(wanted.question.split()))
+def record_model_calls(services: Services, task: Task, steps: StoreRecorder) -> Task:
+    """Return the task with a model whose requests and replies are stored for the recorder's trace."""
+    chat = task.context.chat
+    if chat is None:
+        return task
+    recorder = StoreModelCallRecorder(services.database, steps, services.secrets)
+    return replace(task, context=replace(task.context, chat=chat.recording(recorder)))
+
+
+def begin_run(services: Services, request: AskRequest, control: RunControl | None = None) -> ActiveRun:
+    """Store the question and its trace; one of ASK_ERRORS if it cannot be asked."""
+    request.run_config.make_reasoner()
+    read_world_metadata(services.settings.worlds_folder, request.world)
+    run = _build_ask_run(services, request.run_config, request.world, request.limits)
+    question = FreeQuestion(" ".join(request.question.split()))
     with services.database.begin() as session:
-        project = projects.get_or_create_project(session, f"Asked of {wanted.world}", world=wanted.world)
-        projects.add_questions(session, project.id, [asked])
-        question = projects.find_matching_question(session, project.id, asked)
-        trace = runs.start_run_trace(session, runs.start_run(session, made), question.id, {})
-    return ActiveRun(services, trace.id, replace(reins or RunControl(), limits=wanted.limits))
+        project = projects.get_or_create_project(session, f"Asked of {request.world}", world=request.world)
+        projects.add_questions(session, project.id, [question])
+        stored = projects.find_matching_question(session, project.id, question)
+        trace = runs.start_run_trace(session, runs.start_run(session, run), stored.id, {})
+    return ActiveRun(services, trace.id, replace(control or RunControl(), limits=request.limits))
 
 
 def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveRun:
-    """Let a run that was interrupted, stopped or not successful go on from its last finished step."""
+    """Continue a run that was interrupted, stopped or not successful from its last finished step.
+
+    Conflict if the model or the world changed since it was started.
+    """
+    with services.database.read() as session:
+        record = traces.load_trace(session, trace_id)
+    if record.run is not None:
+        check_pins(services, record.run)
     with services.database.begin() as session:
         runs.reopen_run_trace(session, trace_id)
         runs.update_configuration(session, trace_id, {"limits": limits.to_json(), "worker": current_worker_id()})
     return ActiveRun(services, trace_id, RunControl(limits))
 
 
-def rerun_from_step(services: Services, trace_id: UUID, position: int, way: RunConfig, limits: RunLimits) -> ActiveRun:
-    """Run again from behind that step (0 from the start), everything before kept; the former trace stays as it is."""
-    way.make_reasoner()
+def rerun_from_step(
+    services: Services, trace_id: UUID, position: int, config: RunConfig, limits: RunLimits
+) -> ActiveRun:
+    """Start a new run that keeps the steps up to `position` (0 for none); the former trace stays as it is."""
+    config.make_reasoner()
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
+    run = _build_ask_run(services, config, record.project.world, limits, record.project.tools)
     with services.database.begin() as session:
-        made = runs.start_run(session, _build_run(services, way, record.project.world, limits))
-        trace = runs.fork_run_trace(session, trace_id, position, made)
+        trace = runs.fork_run_trace(session, trace_id, position, runs.start_run(session, run))
     return ActiveRun(services, trace.id, RunControl(limits))
 
 
 def is_running(services: Services, trace: Trace) -> bool:
-    """Whether a run's trace is still being written, by this process or another one of this machine."""
+    """Whether a run is still working on its trace, in this process or in another one of this host."""
     if trace.status != "draft" or trace.run_id is None:
         return False
-    worker = trace.configuration.get("worker", "")
+    worker = TraceConfiguration.from_json(trace.configuration).worker
     return services.active_runs.get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
 
 
-def _build_run(services: Services, way: RunConfig, world: str, limits: RunLimits) -> Run:
-    version = way.library_version(services)
-    told: dict[str, Any] = {
-        "way": way.pin(services).to_json(),
-        "limits": limits.to_json(),
-        "worker": current_worker_id(),
-    }
-    if way.reasoner != REPLAY:
-        told["model"] = services.settings.model
-    library = version.id if version is not None else None
-    return Run(name=ASK_RUN_NAME, reasoner=way.reasoner, world=world, configuration=told, library_id=library)
-
-
-def _demonstration_references(found: PreparedTask) -> list[dict[str, Any]]:
-    """The demonstrations as the trace keeps them: which, and how near they are."""
-    return [{"id": str(record.trace.id), "question": record.question.text} for record in found.task.demonstrations]
-
-
-def _restore_task(services: Services, record: TraceRecord, way: RunConfig) -> Task:
-    """The task once more, with the demonstrations that were chosen then."""
-    ids = [UUID(each["id"]) for each in record.trace.configuration.get("demonstrations", ())]
-    with services.database.read() as session:
-        shown = list(traces.load_traces(session, ids))
-    return replace(build_bare_task(services, record.question, record.project, way), demonstrations=shown)
-
-
-def rebuild_prompt(services: Services, record: TraceRecord, position: int) -> list[Message]:
-    """The exact prompt that was sent for the step at that position, written once more from the record."""
-    told = record.trace.configuration
-    way = RunConfig.from_json(told["way"])
-    setup, steps = AgentOptions.from_mapping(way.options), record.steps[: position - 1]
-    if way.reasoner == FUSION:
-        source, steps = find_active_pipeline(steps)
-        setup = replace(setup, sources=source)
-    task = restrict_to_sources(_restore_task(services, record, way), setup.sources)
-    as_text = "text" in (setup.form, told.get("form"))
-    now = next_stage(setup.pipeline, task.tools, steps)
-    return PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup).build_messages(
-        steps, now.tools, now.instruction
+def _build_ask_run(
+    services: Services, config: RunConfig, world: str, limits: RunLimits, tools: list[str] | None = None
+) -> Run:
+    pinned = config.pin(services)
+    configuration = TraceConfiguration(
+        reasoner=pinned.reasoner,
+        options=dict(pinned.options),
+        library=pinned.library,
+        limits=limits.to_json(),
+        worker=current_worker_id(),
+        model=pinned_model(services, config),
     )
+    return build_run(
+        services, pinned, name=ASK_RUN_NAME, world=world, tools=tools or [], configuration=configuration.to_json()
+    )
+
+
+def _restore_task(
+    services: Services, record: TraceRecord, configuration: TraceConfiguration, config: RunConfig
+) -> Task:
+    """The task with the demonstrations that were selected when the run was started."""
+    references: tuple[DemonstrationReference, ...] = configuration.demonstrations or ()
+    with services.database.read() as session:
+        demonstrations = list(traces.load_traces(session, [reference.id for reference in references]))
+    return replace(build_bare_task(services, record.question, record.project, config), demonstrations=demonstrations)

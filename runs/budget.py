@@ -1,4 +1,4 @@
-"""What a run may take, and what it has taken."""
+"""The limits of a run, and the meter that enforces them."""
 
 import time
 from collections.abc import Iterable
@@ -7,34 +7,34 @@ from typing import Any
 
 from db.models import Step
 from llm.usage import Usage
+from reasoners.base import DEFAULT_STEP_LIMIT
 
-DEFAULT_MAX_STEPS = 20
 DEFAULT_MAX_SECONDS = 600.0
 
 
 class RunLimitExceeded(Exception):
-    """The run has taken as much as it may; the message says of what."""
+    """A run has reached a limit; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The most that a run may take; None for as much as it likes."""
+    """The limits of a run; None for no limit."""
 
-    steps: int | None = DEFAULT_MAX_STEPS
+    steps: int | None = DEFAULT_STEP_LIMIT
     tokens: int | None = None
-    """In and out, of all calls of the language model."""
+    """Input and output tokens of all model calls."""
     seconds: float | None = DEFAULT_MAX_SECONDS
-    """Since it was begun or went on."""
+    """Since the run was started or resumed."""
     money: float | None = None
     """In US dollars."""
 
     def to_json(self) -> dict[str, Any]:
-        """The limits by name, those that there are."""
+        """The limits that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class BudgetMeter:
-    """What a run has taken, held against its limits."""
+    """Adds up the steps, usage and time of a run, and compares them with its limits."""
 
     def __init__(self, limits: RunLimits, steps: int, used: Usage) -> None:
         self.steps = steps
@@ -44,22 +44,22 @@ class BudgetMeter:
 
     @property
     def seconds(self) -> float:
-        """Since the meter was made."""
+        """Seconds since the meter was made."""
         return time.monotonic() - self._began
 
     def add(self, usage: dict[str, Any] | None) -> None:
-        """Count what calls of the language model took."""
+        """Add the usage of model calls."""
         if usage:
             self.usage += Usage(**usage)
 
     def check_time(self) -> None:
-        """LimitReached when the time is over."""
+        """Raise RunLimitExceeded when the time is over."""
         most = self._limits.seconds
         if most is not None and self.seconds > most:
             raise RunLimitExceeded(f"the limit of {most:g} seconds is reached; ask again with a higher one")
 
     def check_model(self) -> None:
-        """LimitReached when the language model has taken all that it may."""
+        """Raise RunLimitExceeded when the model calls have reached the limit of tokens or money."""
         limits, used = self._limits, self.usage
         if limits.tokens is not None:
             if used.input_tokens is None or used.output_tokens is None:
@@ -73,11 +73,11 @@ class BudgetMeter:
                 raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached; ask again with a higher one")
 
     def check_steps(self) -> None:
-        """LimitReached when there may be no further step."""
+        """Raise RunLimitExceeded when another step would exceed the limit."""
         if self._limits.steps is not None and self.steps >= self._limits.steps:
             raise RunLimitExceeded(f"the limit of {self._limits.steps} steps is reached; ask again with a higher one")
 
 
 def sum_step_usage(steps: Iterable[Step]) -> Usage:
-    """What the calls of the language model took in all that wrote these steps and that their tools made."""
-    return sum((Usage(**taken) for step in steps for taken in step.usage.values()), Usage())
+    """The usage of the model calls that wrote these steps, and of those that their tools made."""
+    return sum((Usage(**usage) for step in steps for usage in step.usage.values()), Usage())

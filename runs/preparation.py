@@ -1,56 +1,53 @@
-"""What a reasoner is given to answer a question: the world's tools, and demonstrations of a library version."""
+"""Prepares a run: how it is configured and pinned, and the task with tools and demonstrations that a reasoner gets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Any
 
-from db.database import RowNotFound
+from db.database import Conflict, RowNotFound
 from db.libraries import find_version, list_versions
-from db.models import Library, Project, Question
+from db.models import Library, Project, Question, Run
 from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations
 from fewshot_library.selection import SelectionConfig
 from reasoners.base import Reasoner, Task
-from reasoners.humaniq.options import AgentOptions
-from reasoners.registry import make_reasoner
-from runs.budget import DEFAULT_MAX_STEPS
+from reasoners.registry import ReasonerEntry, find_reasoner, make_reasoner
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
-
-REPLAY = "replay"
-REPLAY_STEP_LIMIT = 300
-"""The most steps where demonstrations are followed: that costs nothing, and a chain over many people is long."""
-REPLAY_CANDIDATES = 50
-"""Demonstrations that replay may try, the most alike first."""
+from worlds.open import read_world_metadata
 
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
     """How questions are to be answered."""
 
-    reasoner: str = REPLAY
+    reasoner: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the reasoner, by name."""
+    """Options of the reasoner by name."""
     library: str | None = None
-    """NAME or NAME:NUMBER; without it the default one where there is one."""
+    """NAME or NAME:NUMBER; None for the default library, if there is one."""
 
-    def make_reasoner(self, *, heard: bool = True) -> Reasoner:
-        """The reasoner; `heard` says whether somebody follows the model's words as they come."""
-        return make_reasoner(self.reasoner, self.options, heard=heard)
+    @property
+    def entry(self) -> ReasonerEntry:
+        """What the registry knows about the reasoner; UnknownReasoner if it is not there."""
+        return find_reasoner(self.reasoner)
+
+    def make_reasoner(self) -> Reasoner:
+        """Build the reasoner with its options."""
+        return make_reasoner(self.reasoner, self.options)
 
     @property
     def default_step_limit(self) -> int:
-        """The most steps of a question, where nobody says otherwise."""
-        return REPLAY_STEP_LIMIT if self.reasoner == REPLAY else DEFAULT_MAX_STEPS
+        """The limit of steps, unless the user sets another one."""
+        return self.entry.default_step_limit
 
     def selection_config(self) -> SelectionConfig:
-        """Which demonstrations it wants."""
-        if self.reasoner == REPLAY:
-            return SelectionConfig(k=REPLAY_CANDIDATES, mode="relevance")
-        return AgentOptions.from_mapping(self.options).selection_config()
+        """How demonstrations are selected."""
+        return self.entry.selection_config(self.options)
 
     def library_version(self, services: Services) -> Library | None:
-        """The library version that its demonstrations come from."""
+        """The library version that demonstrations come from; None if there is none."""
         with services.database.read() as session:
             if self.library is None and not list_versions(session, DEFAULT_LIBRARY):
                 return None
@@ -58,47 +55,97 @@ class RunConfig:
 
     def pin(self, services: Services) -> "RunConfig":
         """Return the same configuration with the library version by its number."""
-        version = self.library_version(services)
-        return replace(self, library=None if version is None else f"{version.name}:{version.number}")
+        library = self.library_version(services)
+        return replace(self, library=None if library is None else f"{library.name}:{library.number}")
 
     def to_json(self) -> dict[str, Any]:
         """Return what a run stores; `pin` first, so that the library version is fixed."""
         return {"reasoner": self.reasoner, "options": dict(self.options), "library": self.library}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "RunConfig":
-        """The way that a run's configuration tells."""
-        return cls(told["reasoner"], told["options"], told["library"])
+    def from_json(cls, document: Mapping[str, Any]) -> "RunConfig":
+        """Read what `to_json` wrote."""
+        return cls(document["reasoner"], document["options"], document["library"])
+
+
+def build_run(  # noqa: PLR0913 - each is a part of the run
+    services: Services, config: RunConfig, *, name: str, world: str, tools: list[str], configuration: Mapping[str, Any]
+) -> Run:
+    """Build a run with everything that determines it fixed; `tools` are those of the project, empty for all."""
+    library = config.library_version(services)
+    return Run(
+        name=name,
+        reasoner=config.reasoner,
+        world=world,
+        configuration=dict(configuration),
+        library_id=library.id if library is not None else None,
+        model=pinned_model(services, config),
+        encoder=services.settings.encoder,
+        world_hash=_world_hash(services, world),
+        code_version=version("showhow"),
+        tools=[tool.name for tool in services.tool_registry().offered_tools(services.open_world(world), tools)],
+        options=dict(config.options),
+    )
+
+
+def pinned_model(services: Services, config: RunConfig) -> str | None:
+    """The model that a run with this configuration asks now; None for a reasoner without one."""
+    return services.settings.model if config.entry.needs_model else None
+
+
+def check_pins(services: Services, run: Run) -> None:
+    """Conflict if the run would continue with another model, or in another version of its world, than it began with."""
+    conflict = find_pin_conflict(services, run)
+    if conflict is not None:
+        raise Conflict(conflict)
+
+
+def find_pin_conflict(services: Services, run: Run) -> str | None:
+    """Why the run cannot continue with the present settings, in a sentence; None if it can."""
+    model = services.settings.model
+    if find_reasoner(run.reasoner).needs_model and run.model != model:
+        return (
+            f"this run was started with the model {run.model or '(none is recorded)'}, and {model or 'none'} is set up "
+            "now; set SHOWHOW_MODEL to the former one, or start a new run"
+        )
+    if run.world_hash is not None and run.world_hash != _world_hash(services, run.world):
+        return f"the world {run.world} was rebuilt since this run was started; start a new run"
+    return None
+
+
+def _world_hash(services: Services, world: str) -> str | None:
+    return read_world_metadata(services.settings.worlds_folder, world).get("hash")
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTask:
-    """A reasoner's task with what its demonstrations were chosen by."""
+    """A reasoner's task, and how its demonstrations were selected."""
 
     task: Task
     selection: SelectedDemonstrations | None
-    """None where no library is there, or no demonstration is wanted."""
+    """None if there is no library or no demonstration is wanted."""
 
 
-def build_bare_task(services: Services, question: Question, project: Project, way: RunConfig) -> Task:
-    """The task of that question without demonstrations; replay's tools get no language model."""
+def build_bare_task(services: Services, question: Question, project: Project, config: RunConfig) -> Task:
+    """The task of that question without demonstrations; without a model for a reasoner that needs none."""
     context = services.tool_context(project.world)
-    if way.reasoner == REPLAY:
+    if not config.entry.needs_model:
         context = replace(context, chat=None)
-    return Task(question.text, context, services.tool_registry().available_tools(context.world, project.tools))
+    return Task(question.text, context, services.tool_registry().offered_tools(context.world, project.tools))
 
 
-def prepare_task(services: Services, question: Question, project: Project, way: RunConfig) -> PreparedTask:
-    """The task of that question: never with a demonstration that answers the question itself."""
-    task = build_bare_task(services, question, project, way)
-    used, wish = way.library_version(services), way.selection_config()
-    if used is None or wish.k == 0:
+def prepare_task(services: Services, question: Question, project: Project, config: RunConfig) -> PreparedTask:
+    """The task of that question with demonstrations; never with one that answers the question itself."""
+    task = build_bare_task(services, question, project, config)
+    library_version, selection = config.library_version(services), config.selection_config()
+    if library_version is None or selection.k == 0:
         return PreparedTask(task, None)
-    opened = services.open_library(f"{used.name}:{used.number}")[1]
-    chosen = opened.select(question.text, wish, leave_out_itself=True)
-    ids = [each.trace_id for each in chosen.demonstrations if each.question_id != question.id]
+    library = services.open_library(f"{library_version.name}:{library_version.number}")[1]
+    selected = library.select(question.text, selection, leave_out_itself=True)
+    ids = [pick.trace_id for pick in selected.demonstrations if pick.question_id != question.id]
     with services.database.read() as session:
-        shown = list(load_traces(session, ids))
-    if len(shown) != len(ids):
-        raise RowNotFound(f"the library {used.name}:{used.number} names traces that are gone; freeze a new version")
-    return PreparedTask(replace(task, demonstrations=shown), chosen)
+        demonstrations = list(load_traces(session, ids))
+    if len(demonstrations) != len(ids):
+        reference = f"{library_version.name}:{library_version.number}"
+        raise RowNotFound(f"the library {reference} names traces that are gone; freeze a new version")
+    return PreparedTask(replace(task, demonstrations=demonstrations), selected)

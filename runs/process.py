@@ -1,31 +1,30 @@
-"""Which process is at work on something: its host, number and start, so that a killed one is known to be gone."""
+"""The identity of a worker process: host, process id and creation time, so that a killed worker is known to be gone."""
 
 import os
 import socket
 from functools import cache
-from pathlib import Path
+
+import psutil
+
+CLOCK_TOLERANCE_SECONDS = 2.0
+"""The creation time of a process moves by this much when the system's clock is adjusted."""
 
 
 @cache
 def current_worker_id() -> str:
-    """The process that asks."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_process_start_time(os.getpid())}"
+    """The id of this process."""
+    return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
 
 
 def is_worker_alive(worker: str) -> bool:
-    """Whether that process runs still; one on another machine is taken to be gone, since nobody here can know."""
-    host, _, rest = worker.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname() or not rest.isdecimal():
+    """Whether that process still runs; one on another host counts as gone, since this host cannot know."""
+    host_and_pid, _, created = worker.rpartition(":")
+    host, _, pid = host_and_pid.rpartition(":")
+    if host != socket.gethostname() or not pid.isdecimal():
         return False
-    return _process_start_time(int(rest)) == worker.rpartition(":")[2] != ""
-
-
-def _process_start_time(process: int) -> str:
-    """When it was started, as its system counts; "" when it is gone, or the system does not tell."""
     try:
-        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    # The name, in brackets, may hold anything.
-    state, *numbers = told.rpartition(")")[2].split()
-    return "" if state in "ZX" else numbers[18]
+        process = psutil.Process(int(pid))
+        is_same = abs(process.create_time() - float(created)) <= CLOCK_TOLERANCE_SECONDS
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, ValueError):
+        return False

@@ -1,5 +1,6 @@
-"""Builds the parts of the program from the settings, each once, as one value that pages, verbs and workers are given."""
+"""The parts of the program, each built once from the settings, as one value for pages, verbs and workers."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,6 +37,9 @@ from worlds.open import open_world, read_world_metadata
 from worlds.source import World
 
 TOOLS_FILE_NAME = "tools.toml"
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_MIN_SECRET_CHARACTERS = 8
+"""A shorter value, such as "none", is no secret, and its letters may occur in any text."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,12 @@ class Services:
         database = Database(self.settings.database_url)
         upgrade(database)
         return database
+
+    @property
+    def secrets(self) -> list[str]:
+        """API keys and other secrets of the environment; they are removed from whatever is stored of a request."""
+        names = [name for name in self.environ if _SECRET_NAME.search(name)]
+        return [value for name in names if len(value := self.environ[name]) >= _MIN_SECRET_CHARACTERS]
 
     @cached_property
     def encoder(self) -> SentenceEncoder:
@@ -147,7 +157,7 @@ class Services:
     def freeze_demonstrations(
         self, name: str, demonstrations: Sequence[Demonstration], chosen: DemonstrationFilter, options: FreezeOptions
     ) -> Library:
-        """Freeze these demonstrations as the library's next version; raises on a leak unless forced, Conflict on none."""
+        """Freeze these demonstrations as the next version; Conflict without any, LeakageError unless forced."""
         with self.database.read() as session:
             test_questions = list_split_questions(session, options.test_split)
         # Encoding takes seconds; no transaction is open meanwhile, so that other writers go on.

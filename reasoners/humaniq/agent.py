@@ -14,33 +14,32 @@ from reasoners.humaniq.tool_order import restrict_to_sources
 
 @dataclass(frozen=True, slots=True)
 class HumanIQ:
-    """The agent in one setup; it may serve many runs at once."""
+    """The agent with its options; one instance may serve many runs at once."""
 
     options: AgentOptions = field(default_factory=AgentOptions)
-    stream: bool = True
-    """Whether somebody wants to hear the model's words as they come."""
     chat: ChatClient | None = None
-    """The model that reasons, where it is not the one that the tools ask."""
+    """The model that reasons, if it is not the one of the task's tools."""
     name: str = field(default="humaniq", init=False)
 
     def solve(self, task: Task) -> ReasonerGenerator:
         """Think, act and observe until there is an answer, then write the response."""
         chat = self.chat or require_model(task)
         task = restrict_to_sources(task, self.options.sources)
-        finding: ReActResult = yield from ReActLoop(task, self.options, chat, stream=self.stream).run()
-        writer = ResponseWriter(self.options, task, chat, self.stream)
-        conclusion = yield from writer.write_final_answer(finding.answers, finding.steps, finding.usage)
-        told = {"form": finding.prompt_format, "demonstrations_shown": finding.demonstration_count}
-        return replace(conclusion, details={**told, **conclusion.details})
+        result: ReActResult = yield from ReActLoop(task, self.options, chat).run()
+        final = yield from ResponseWriter(self.options, task, chat).write_final_answer(
+            result.answers, result.steps, result.usage
+        )
+        prompt = {"form": result.prompt_format, "demonstrations_shown": result.demonstration_count}
+        return replace(final, details={**prompt, **final.details})
 
     def build_prompt(self, task: Task) -> Sequence[Message]:
-        """The messages that the model is sent after the steps that are taken; tools may go beside them."""
+        """The messages of the next request, after the task's prior steps."""
         task = restrict_to_sources(task, self.options.sources)
-        return ReActLoop(task, self.options, self.chat or require_model(task), stream=False).build_prompt()
+        return ReActLoop(task, self.options, self.chat or require_model(task)).build_prompt()
 
 
 def require_model(task: Task) -> ChatClient:
-    """The language model that the task comes with."""
+    """The language model of the task; ReasonerError if it has none."""
     if task.context.chat is None:
         raise ReasonerError(
             "This reasoner needs a language model: set SHOWHOW_MODEL, or follow a demonstration instead."

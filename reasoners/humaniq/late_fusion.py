@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from db.models import Step
 from db.recording import TraceAnswers
 from llm.client import ChatClient
-from llm.types import TextDelta
 from llm.usage import Usage
 from reasoners.answers.agreement import measure_agreement
-from reasoners.answers.extraction import NO_ANSWER, strip_or_none
+from reasoners.answers.extraction import NO_ANSWER
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
 from reasoners.humaniq.agent import require_model
 from reasoners.humaniq.options import AgentOptions
@@ -21,78 +20,82 @@ from tools.tool import ToolResult
 
 FUSION_NAME = "fusion"
 PIPELINE_SOURCES = ("text", "graph")
+ANSWER_NODES = {"text": "text answer", "graph": "graph answer"}
+"""The node of the step that ends a pipeline; the node of its other steps is the source."""
 _ANSWER_PREFIXES = {"text": "From text only: ", "graph": "From the graph only: "}
 
 
 @dataclass(frozen=True, slots=True)
 class LateFusion:
-    """Two agents that know nothing of each other, and a merge."""
+    """Two independent agents, one for each kind of source, and a merge of their answers."""
 
     options: AgentOptions = field(default_factory=AgentOptions)
-    stream: bool = True
     chat: ChatClient | None = None
-    """The model that reasons, where it is not the one that the tools ask."""
+    """The model that reasons, if it is not the one of the task's tools."""
     name: str = field(default=FUSION_NAME, init=False)
 
     def solve(self, task: Task) -> ReasonerGenerator:
         """Ask the texts, then the graph, then merge; each pipeline's answer is a step of its own."""
         chat = self.chat or require_model(task)
-        said: dict[str, str | None] = {}
-        rest, after = list(task.prior_steps), 0
+        answer_of: dict[str, str | None] = {}
+        last_position = 0
         for source in PIPELINE_SOURCES:
-            own, done, rest = _split_at_answer(rest, _ANSWER_PREFIXES[source])
-            if done is None:
-                said[source], after = yield from self._run_pipeline(source, replace(task, prior_steps=own), chat, after)
+            end = _find_answer_step(task.prior_steps, source)
+            if end is None:
+                answer_of[source], last_position = yield from self._run_pipeline(source, task, chat, last_position)
             else:
-                line = done.thought.removeprefix(_ANSWER_PREFIXES[source]).partition("\n")[0]
-                said[source], after = strip_or_none(line), done.position
-        answers = TraceAnswers("", answer_text=said["text"], answer_graph=said["graph"])
+                answer_of[source], last_position = (end.data or {}).get("answer"), end.position
+        answers = TraceAnswers("", answer_text=answer_of["text"], answer_graph=answer_of["graph"])
         if self.options.merge == "random":
             return self._choose_randomly(task.question, answers)
-        return (
-            yield from ResponseWriter(self.options, task, chat, self.stream).write_final_answer(answers, (), Usage())
-        )
+        return (yield from ResponseWriter(self.options, task, chat).write_final_answer(answers, (), Usage()))
 
     def _run_pipeline(
         self, source: str, task: Task, chat: ChatClient, after: int
-    ) -> Generator[Action | TextDelta, ToolResult | None, tuple[str | None, int]]:
-        """What this source alone answers, which becomes a step, and that step's position."""
-        setup = replace(self.options, sources=source)
-        half = ReActLoop(restrict_to_sources(task, source), setup, chat, stream=self.stream, after=after)
-        answer, usage, why = None, Usage(), ""
+    ) -> Generator[Action, ToolResult | None, tuple[str | None, int]]:
+        """Return the answer of this source alone, which becomes a step, and that step's position."""
+        own_steps = [step for step in task.prior_steps if step.node == source]
+        restricted = restrict_to_sources(replace(task, prior_steps=own_steps), source)
+        loop = ReActLoop(restricted, replace(self.options, sources=source), chat, after=after)
+        answer, usage, failure = None, Usage(), ""
         try:
-            finding: ReActResult = yield from half.run()
-            answer, usage = finding.answers.final_answer or None, finding.usage
+            result: ReActResult = yield from _set_node(loop.run(), source)
+            answer, usage = result.answers.final_answer or None, result.usage
         except ReasonerError as failed:
             # The other source may still answer.
-            why = f"\n{failed}"
-        thought = f"{_ANSWER_PREFIXES[source]}{' '.join((answer or NO_ANSWER).split())}{why}"
-        yield Action(thought, usage=usage.to_json() if usage.calls else None)
-        return answer, half.last_position + 1
+            failure = f"\n{failed}"
+        thought = f"{_ANSWER_PREFIXES[source]}{' '.join((answer or NO_ANSWER).split())}{failure}"
+        yield Action(
+            thought,
+            usage=usage.to_json() if usage.calls else None,
+            node=ANSWER_NODES[source],
+            data={"answer": answer},
+        )
+        return answer, loop.last_position + 1
 
     def _choose_randomly(self, question: str, answers: TraceAnswers) -> FinalAnswer:
-        found = [answer for answer in (answers.answer_text, answers.answer_graph) if answer is not None]
-        if not found:
+        candidates = [answer for answer in (answers.answer_text, answers.answer_graph) if answer is not None]
+        if not candidates:
             raise QuestionRefused("Neither pipeline found an answer to this question.")
-        # The same question gets the same answer again, whenever and wherever it is asked.
-        chosen = random.Random(f"{self.options.seed} {question}").choice(found)  # noqa: S311 - no secret
-        agreed = measure_agreement({"text": answers.answer_text, "graph": answers.answer_graph})
-        return FinalAnswer(replace(answers, final_answer=chosen), details={"agreement": agreed.to_json()})
+        # The same question gets the same answer in every run.
+        chosen = random.Random(f"{self.options.seed} {question}").choice(candidates)  # noqa: S311 - no secret
+        agreement = measure_agreement({"text": answers.answer_text, "graph": answers.answer_graph})
+        return FinalAnswer(replace(answers, final_answer=chosen), details={"agreement": agreement.to_json()})
 
 
-def find_active_pipeline(steps: Sequence[Step]) -> tuple[str, list[Step]]:
-    """The source whose pipeline is at work after these steps, and its own steps; the last one where both are over."""
-    own, rest = list[Step](), list(steps)
-    for source in PIPELINE_SOURCES:
-        own, done, rest = _split_at_answer(rest, _ANSWER_PREFIXES[source])
-        if done is None:
-            break
-    return source, own
+def _find_answer_step(steps: Sequence[Step], source: str) -> Step | None:
+    return next((step for step in steps if step.node == ANSWER_NODES[source]), None)
 
 
-def _split_at_answer(steps: Sequence[Step], mark: str) -> tuple[list[Step], Step | None, list[Step]]:
-    """The steps before the one that tells this pipeline's answer, that one, and those after it."""
-    for place, step in enumerate(steps):
-        if step.tool is None and step.thought.startswith(mark):
-            return list(steps[:place]), step, list(steps[place + 1 :])
-    return list(steps), None, []
+def _set_node(
+    actions: Generator[Action, ToolResult | None, ReActResult], node: str
+) -> Generator[Action, ToolResult | None, ReActResult]:
+    """The same actions, each at this node."""
+    outcome: ToolResult | None = None
+    while True:
+        try:
+            action = actions.send(outcome)
+        except StopIteration as end:
+            result: ReActResult = end.value
+            return result
+        outcome = yield replace(action, node=node)

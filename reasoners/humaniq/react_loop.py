@@ -1,7 +1,4 @@
-"""Thought, action and observation, again and again, until the model gives an answer.
-
-The steps of a run as the reasoner itself remembers them, and what the model may still do wrong.
-"""
+"""The ReAct loop: thought, action and observation in turn, until the model gives an answer."""
 
 import json
 import re
@@ -10,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from db.models import Step, utc_now
-from db.recording import TraceAnswers
+from db.models import Step
+from db.recording import TraceAnswers, apply_result, build_step
 from llm.client import ChatClient
 from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted
 from llm.streaming import stream_reply
-from llm.types import ChatReply, Message, TextDelta
+from llm.types import ChatReply, Message
 from llm.usage import Usage
 from reasoners.answers.extraction import extract_answers
-from reasoners.base import Action, ReasonerError, Task
+from reasoners.base import Action, ReasonerError, Task, to_step_result
 from reasoners.humaniq.options import AgentOptions
 from reasoners.humaniq.tool_order import PipelineStage, find_tool_source, next_stage
 from reasoners.prompting.builder import PromptBuilder
@@ -82,21 +79,11 @@ class RunHistory:
 
     def add_step(self, action: Action, outcome: ToolResult | None) -> None:
         """Remember a step with what came of it; ReasonerError when too many could not be run."""
-        found = outcome.observation if outcome else None
         self.last_position += 1
-        self.steps.append(
-            Step(
-                trace_id=self._key,
-                position=self.last_position,
-                thought=action.thought,
-                tool=action.tool,
-                arguments=action.arguments,
-                observation=found.text if found else None,
-                data=found.data if found else None,
-                error=action.rejection or (outcome.error if outcome else None),
-                finished_at=utc_now(),
-            )
-        )
+        step = build_step(self._key, self.last_position, action.to_new_step())
+        if step.finished_at is None and outcome is not None:
+            apply_result(step, to_step_result(outcome))
+        self.steps.append(step)
         self._count_rejections(action.rejection)
 
     def _count_rejections(self, refused: str | None) -> None:
@@ -139,7 +126,7 @@ _CALL_LIMIT_ADVICE = "Read what they returned, then make those that are still ne
 
 @dataclass(frozen=True, slots=True)
 class ReActResult:
-    """What an investigation came to; the final answer is empty where it found none."""
+    """The result of a loop; the final answer is empty if there is none."""
 
     answers: TraceAnswers
     steps: Sequence[Step]
@@ -153,61 +140,60 @@ class ReActResult:
 class ReActLoop:
     """One run of the loop, which begins `after` so many steps of others."""
 
-    def __init__(self, task: Task, setup: AgentOptions, chat: ChatClient, *, stream: bool, after: int = 0) -> None:
+    def __init__(self, task: Task, setup: AgentOptions, chat: ChatClient, *, after: int = 0) -> None:
         self._task = task
         self._setup = setup
-        self._chat = chat
-        self._stream = stream
-        self._trail = RunHistory(task.question, task.prior_steps, after)
+        self._chat = chat.with_purpose("step")
+        self._history = RunHistory(task.question, task.prior_steps, after)
         as_text = setup.form == "text" or (setup.form == "auto" and _TOOLS_UNSUPPORTED in chat.known_limitations)
         self._prompting = PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, setup)
 
     @property
     def last_position(self) -> int:
         """Of the last step there is."""
-        return self._trail.last_position
+        return self._history.last_position
 
     def build_prompt(self) -> Sequence[Message]:
         """What the model would be sent now."""
         return self._build_messages(self._current_stage())
 
-    def run(self) -> Generator[Action | TextDelta, ToolResult | None, ReActResult]:
+    def run(self) -> Generator[Action, ToolResult | None, ReActResult]:
         """Act until there is an answer."""
         while True:
             now = self._current_stage()
-            decision, usage = yield from self._next_reply(now)
+            decision, usage = self._next_reply(now)
             decision = now.check_reply(decision)
             if decision.final_answer is not None:
-                last, sources = self._trail.last_source, self._setup.sources
+                last, sources = self._history.last_source, self._setup.sources
                 answers = extract_answers(decision.final_answer, decision.thought, last, sources)
                 prompting = self._prompting
                 return ReActResult(
-                    answers, self._trail.steps, usage, prompting.prompt_format.name, prompting.demonstration_count
+                    answers, self._history.steps, usage, prompting.prompt_format.name, prompting.demonstration_count
                 )
             if decision.rejection is not None:
                 refused = Action(
                     truncate_thought(decision.thought), usage=usage.to_json(), rejection=decision.rejection
                 )
-                self._trail.add_step(refused, (yield refused))
+                self._history.add_step(refused, (yield refused))
             for place, call in enumerate(decision.calls):
                 thought = decision.thought if place == 0 else ""
-                action = self._trail.build_action(thought, call, usage.to_json() if place == 0 else None)
-                self._trail.add_step(action, (yield action))
+                action = self._history.build_action(thought, call, usage.to_json() if place == 0 else None)
+                self._history.add_step(action, (yield action))
             if decision.skipped_calls:
                 refused = Action(
                     "",
                     rejection=f"{_CALL_LIMIT_NOTICE} {decision.skipped_calls} more were left out. {_CALL_LIMIT_ADVICE}",
                 )
-                self._trail.add_step(refused, (yield refused))
+                self._history.add_step(refused, (yield refused))
 
-    def _next_reply(self, now: PipelineStage) -> Generator[TextDelta, None, tuple[ParsedReply, Usage]]:
+    def _next_reply(self, now: PipelineStage) -> tuple[ParsedReply, Usage]:
         try:
-            reply = yield from self._request_reply(now)
+            reply = self._request_reply(now)
         except (ChatInterrupted, ChatEmptyReply) as broken:
             return ParsedReply("", rejection=str(broken)), broken.usage or Usage()
         return self._prompting.prompt_format.parse_reply(reply, self._task.question, now.tools), reply.usage
 
-    def _request_reply(self, now: PipelineStage) -> Generator[TextDelta, None, ChatReply]:
+    def _request_reply(self, now: PipelineStage) -> ChatReply:
         """The reply, asked for without what the server refuses."""
         learnt: set[str] = set()
         while True:
@@ -215,7 +201,7 @@ class ReActLoop:
             stop = () if _STOP_UNSUPPORTED in learnt | self._chat.known_limitations else form.stop_sequences
             tools = form.tool_declarations(now.tools)
             try:
-                reply = yield from stream_reply(self._chat, self._build_messages(now), stop, tools, stream=self._stream)
+                reply = stream_reply(self._chat, self._build_messages(now), stop, tools, self._task.on_text)
             except ChatBadRequest as refused:
                 learnt |= self._disable_rejected_feature(refused, stop)
             else:
@@ -232,7 +218,7 @@ class ReActLoop:
         raise refused
 
     def _current_stage(self) -> PipelineStage:
-        return next_stage(self._setup.pipeline, self._task.tools, self._trail.steps)
+        return next_stage(self._setup.pipeline, self._task.tools, self._history.steps)
 
     def _build_messages(self, now: PipelineStage) -> list[Message]:
-        return self._prompting.build_messages(self._trail.steps, now.tools, now.instruction)
+        return self._prompting.build_messages(self._history.steps, now.tools, now.instruction)

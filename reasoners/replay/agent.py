@@ -44,7 +44,7 @@ class ReplayReasoner:
 
     def _learn_demonstrations(self, task: Task) -> ReplayKnowledge:
         shown = sorted(task.demonstrations, key=lambda record: record.trace.id)
-        keys = [(each.trace.id, each.trace.version) for each in shown]
+        keys = [(item.trace.id, item.trace.version) for item in shown]
         learned = self._cached_knowledge
         if learned is None or learned[0] != keys:
             self._cached_knowledge = learned = keys, ReplayKnowledge(shown)

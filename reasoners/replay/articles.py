@@ -34,13 +34,13 @@ class ArticleLookup:
             inquiry.unclear.append(str(failed))
             return []
         thing = self.with_article_title(thing)
-        found = inquiry.reader.answers(template, TEXT, sentences, thing.text)
-        if not found and (
+        results = inquiry.reader.answers(template, TEXT, sentences, thing.text)
+        if not results and (
             odd := inquiry.reader.find_unread(sentences if inquiry.spread else best, thing.text, template, TEXT)
         ):
             inquiry.doubt(asked, odd)
         people = kin.is_personal(relation_of(template))
-        return [FoundEntity(text) for text in found if not people or plain(text) != plain(thing.text)]
+        return [FoundEntity(text) for text in results if not people or plain(text) != plain(thing.text)]
 
     def sentences(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """All that the article says, and what fits the question best; where facts are spread it is read once."""
@@ -69,15 +69,15 @@ class ArticleLookup:
         seen = yield from inquiry.walk.call_tool(f"{asked} I search the articles.", "wikisearch", query=value)
         whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
         telling = [hit for hit in seen["hits"] if whole.search(hit["snippet"])]
-        found = []
+        results = []
         for hit in telling:
             has = inquiry.reader.states_value(fact, value, TEXT, hit["snippet"], hit["title"])
             if has is None:
                 raise ReplayBroken(
                     f"{asked!r} may be answered by {hit['snippet']!r}, which is said as in no demonstration"
                 )
-            found += [FoundEntity(hit["title"], hit["entity"])] if has else []
+            results += [FoundEntity(hit["title"], hit["entity"])] if has else []
         alike = [hit for hit in seen["hits"] if plain(value) in plain(hit["snippet"])]
         if len(alike) >= MAX_HITS:
             raise ReplayBroken(f"a search for {value} finds more than it shows")
-        return found
+        return results

@@ -75,8 +75,8 @@ class AnalyzedDemonstration:
 
     def text_after(self, step: int) -> str:
         """Everything that was thought and asked after a step, down to the answer."""
-        told = [f"{each.thought} {each.arguments}" for each in self.record.steps if each.position > step]
-        return " ".join((*told, self.record.trace.final_thought or "", self.answer))
+        stated = [f"{item.thought} {item.arguments}" for item in self.record.steps if item.position > step]
+        return " ".join((*stated, self.record.trace.final_thought or "", self.answer))
 
     def _take(self, step: Step) -> None:
         arguments, data = step.arguments, step.data or {}
@@ -155,19 +155,19 @@ class AnalyzedDemonstration:
 
     def _find_mentioned(self, ask: RecordedLookup) -> list[str]:
         """What was read for an ask and is spoken of afterwards; pages speak of many, articles of one."""
-        later, found = self.text_after(ask.step), []
+        later, results = self.text_after(ask.step), []
         days = {day for _, _, day in days_in(later)}
         for sentence in ask.sentences:
             if ask.source == WEB and ask.subject not in sentence:
                 continue
-            found += [day for _, _, day in days_in(sentence) if day in days and day != as_day(ask.subject)]
-            found += [name for name in names_in(sentence) if name in later and name != ask.subject]
-            found += [value for value in self.words if value in sentence and value != ask.subject]
-        return list(dict.fromkeys(found))
+            results += [day for _, _, day in days_in(sentence) if day in days and day != as_day(ask.subject)]
+            results += [name for name in names_in(sentence) if name in later and name != ask.subject]
+            results += [value for value in self.words if value in sentence and value != ask.subject]
+        return list(dict.fromkeys(results))
 
     def _people(self, ask: RecordedLookup, values: list[str]) -> list[str]:
         """Of those whom a question for people may have found, those of whom is asked next, if anything is."""
-        later = {each.subject for each in self.asks if each.step > ask.step} - {ask.subject, *self.span_texts}
+        later = {item.subject for item in self.asks if item.step > ask.step} - {ask.subject, *self.span_texts}
         if not ask.template.startswith("Who is the ") or not later:
             return values
         return [value for value in values if value in later]
@@ -177,7 +177,7 @@ class AnalyzedDemonstration:
         """What its question tells of whom it speaks of: whose occupation is baker."""
         phrases = [parse_phrase(self.question[slice(*widen_phrase(self.question, *span))]) for span in self.spans]
         return [
-            fact for each in phrases if each and isinstance(each.start, PropertyReference) for fact in each.start.facts
+            fact for item in phrases if item and isinstance(item.start, PropertyReference) for fact in item.start.facts
         ]
 
     @property
@@ -197,9 +197,9 @@ def format_cell(cell: Mapping[str, Any] | None) -> str | None:
 def _texts(origin: Origin | None, text: str) -> Iterator[str]:
     """The parts of an argument that came from elsewhere, without the words that any question has."""
     for part in (origin or {}).get("parts", ()):
-        found = text[part["start"] : part["end"]] if "start" in part else ""
-        if found and plain(found) not in FUNCTION_WORDS:
-            yield found
+        results = text[part["start"] : part["end"]] if "start" in part else ""
+        if results and plain(results) not in FUNCTION_WORDS:
+            yield results
 
 
 def _spans(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
@@ -222,8 +222,8 @@ def _in_question(origin: Origin) -> Iterator[tuple[int, int]]:
 
 def _smallest(spans: Sequence[tuple[int, int]], question: str) -> list[tuple[int, int]]:
     """The spans that hold no other and are more than a word that any question has."""
-    told = {span for span in spans if not _has_only_function_words(question[slice(*span)])}
-    return sorted(s for s in told if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in told))
+    stated = {span for span in spans if not _has_only_function_words(question[slice(*span)])}
+    return sorted(s for s in stated if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in stated))
 
 
 def _has_only_function_words(text: str) -> bool:

@@ -76,23 +76,25 @@ LIGHT = content(
 
 def days_in(text: str) -> list[tuple[int, int, str]]:
     """Every date in a text: where it stands and, as 1930-08-20, which day it is."""
-    found = [(m.start(), m.end(), _day(int(m[3]), _MONTHS.index(m[2]) + 1, int(m[1]))) for m in _SPOKEN.finditer(text)]
-    found += [(m.start(), m.end(), _day(*map(int, m.groups()))) for m in _ISO.finditer(text)]
-    return [(start, end, day) for start, end, day in found if day is not None]
+    results = [
+        (m.start(), m.end(), _day(int(m[3]), _MONTHS.index(m[2]) + 1, int(m[1]))) for m in _SPOKEN.finditer(text)
+    ]
+    results += [(m.start(), m.end(), _day(*map(int, m.groups()))) for m in _ISO.finditer(text)]
+    return [(start, end, day) for start, end, day in results if day is not None]
 
 
 def names_in(text: str) -> list[str]:
     """Every name in a text but those of months; the first word of a sentence is none by itself."""
     for start, end, _ in days_in(text):
         text = text[:start] + "_" * (end - start) + text[end:]
-    found = [re.sub(r"^(?:Mr|Ms|Mrs|His|Her|In|By) ", "", match[0]) for match in NAME.finditer(text)]
-    return [name for name in found if name.casefold() not in FUNCTION_WORDS]
+    results = [re.sub(r"^(?:Mr|Ms|Mrs|His|Her|In|By) ", "", match[0]) for match in NAME.finditer(text)]
+    return [name for name in results if name.casefold() not in FUNCTION_WORDS]
 
 
 def as_day(text: str) -> str | None:
     """The day that a text is, as 1930-08-20; None for any other text."""
-    found = days_in(text)
-    return found[0][2] if len(found) == 1 and found[0][:2] == (0, len(text)) else None
+    results = days_in(text)
+    return results[0][2] if len(results) == 1 and results[0][:2] == (0, len(text)) else None
 
 
 def _day(year: int, month: int, day: int) -> str | None:

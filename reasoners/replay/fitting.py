@@ -106,7 +106,7 @@ def _adapt_templates(
     """What is asked of what stands in each hole; None where no demonstration asks for such a thing."""
     relation = next((t for hole, t in zip(frame.holes, filled, strict=True) if hole.kind == "relation"), None)
     region = match.groupdict().get("region")
-    found = []
+    results = []
     for hole in frame.holes:
         templates = []
         for template in hole.asks:
@@ -118,8 +118,8 @@ def _adapt_templates(
             if new is None:
                 return None
             templates.append(new)
-        found.append(tuple(templates))
-    return tuple(found)
+        results.append(tuple(templates))
+    return tuple(results)
 
 
 def _find_template(region: str, template: str, frame: QuestionFrame, wordings: QuestionTemplates) -> str | None:

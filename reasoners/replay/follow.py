@@ -53,12 +53,12 @@ class DemonstrationReplayer:
             known.update((thing.text, thing) for thing in things)
             values = []
             for thing in things:
-                each = []
+                entity = []
                 for template in asks:
-                    found = yield from self._lookups.look_up(template, thing, on_the_way=len(things) > 1)
-                    known.update((one.text, one) for one in found)
-                    each.append(tuple(one.text for one in found))
-                values.append(tuple(each))
+                    results = yield from self._lookups.look_up(template, thing, on_the_way=len(things) > 1)
+                    known.update((one.text, one) for one in results)
+                    entity.append(tuple(one.text for one in results))
+                values.append(tuple(entity))
             looked.append(LookupValues(tuple(thing.text for thing in things), tuple(values) if asks else ()))
         try:
             answers = operations.apply_operation(fit.operation, looked, value)
@@ -66,7 +66,7 @@ class DemonstrationReplayer:
             raise ReplayBroken(str(undecided)) from undecided
         if fit.frame.counted:
             return ReplayResult([str(len(answers))], is_empty=False, details=_describe_fit(fit))
-        titles = yield from self._titles([known.get(each, FoundEntity(each)) for each in answers])
+        titles = yield from self._titles([known.get(entity, FoundEntity(entity)) for entity in answers])
         return ReplayResult(titles, not titles, _describe_fit(fit))
 
     def _titles(self, things: list[FoundEntity]) -> ReplayGenerator:
@@ -88,11 +88,11 @@ class DemonstrationReplayer:
             raise ReplayBroken("its wording is that of no demonstration")
         template = question[: spans[0][0]] + BLANK + question[spans[0][1] :]
         things = yield from self._reach(phrase, what=False)
-        found: dict[str, None] = {}
+        results: dict[str, None] = {}
         for thing in things:
-            told = yield from self._lookups.look_up(template, thing)
-            found.update(dict.fromkeys(one.text for one in told))
-        return ReplayResult(list(found), not found, {"alignment": {"asked": template}, "demonstrations": []})
+            stated = yield from self._lookups.look_up(template, thing)
+            results.update(dict.fromkeys(one.text for one in stated))
+        return ReplayResult(list(results), not results, {"alignment": {"asked": template}, "demonstrations": []})
 
     def _reach(self, phrase: NounPhrase, *, what: bool) -> ReplayGenerator:
         """Whom or what a phrase means: from its start along its relations."""
@@ -107,11 +107,11 @@ class DemonstrationReplayer:
             template = self._lessons.wordings.template_for(relation, what=what and place == 0)
             reached: list[FoundEntity] = []
             for thing in things:
-                found = yield from self._lookups.look_up(template, thing, on_the_way=place > 0 or len(things) > 1)
-                reached = merge_entities(reached, found)
+                results = yield from self._lookups.look_up(template, thing, on_the_way=place > 0 or len(things) > 1)
+                reached = merge_entities(reached, results)
             if not reached and place > 0 and self._lookups.facts_are_spread:
                 raise ReplayBroken(
-                    f"no source tells who is the {relation} of {join_names([each.text for each in things[:3]])}"
+                    f"no source tells who is the {relation} of {join_names([entity.text for entity in things[:3]])}"
                 )
             things = reached
         return things
@@ -124,8 +124,8 @@ class DemonstrationReplayer:
             raise ReplayBroken(f"no demonstration shows who is the {order}-{event} of several")
         days = []
         for thing in things:
-            found = yield from self._lookups.look_up(template, thing, on_the_way=True)
-            days.append((tuple(day.text for day in found),))
+            results = yield from self._lookups.look_up(template, thing, on_the_way=True)
+            days.append((tuple(day.text for day in results),))
         try:
             places = operations.apply_operation(
                 operation, [LookupValues(tuple(map(str, range(len(things)))), tuple(days))]
@@ -135,8 +135,8 @@ class DemonstrationReplayer:
         return [things[int(place)] for place in places]
 
     def _resolve_name(self, start: NameReference) -> ReplayGenerator:
-        found = yield from self._lookups.names.resolve(start.text)
-        return [found]
+        results = yield from self._lookups.names.resolve(start.text)
+        return [results]
 
     def _resolve_property(self, start: PropertyReference) -> ReplayGenerator:
         """Everybody who has the first of the values that demonstrations search by, and then the others."""
@@ -147,9 +147,9 @@ class DemonstrationReplayer:
             untold = False
             for thing in things:
                 template = self._lessons.wordings.template_for(fact, what=True)
-                found = yield from self._lookups.look_up(template, thing, on_the_way=True)
-                untold = untold or not found
-                if plain(value) in (plain(one.text) for one in found):
+                results = yield from self._lookups.look_up(template, thing, on_the_way=True)
+                untold = untold or not results
+                if plain(value) in (plain(one.text) for one in results):
                     kept.append(thing)
             if untold and not kept and self._lookups.facts_are_spread:
                 raise ReplayBroken(f"no source tells the {fact} of all who may be meant")

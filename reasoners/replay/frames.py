@@ -116,12 +116,12 @@ class _HoleBuilder:
 
 
 def _phrases_of(shown: AnalyzedDemonstration) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     for span in shown.spans:
         wide = widen_phrase(shown.question, *span)
-        if not any(start <= wide[0] and wide[1] <= end for start, end in found):
-            found.append(wide)
-    return found
+        if not any(start <= wide[0] and wide[1] <= end for start, end in results):
+            results.append(wide)
+    return results
 
 
 def _hole_for(ask: RecordedLookup, holes: Sequence[_HoleBuilder]) -> _HoleBuilder | None:
@@ -184,27 +184,27 @@ def _collect_values(hole: _HoleBuilder, given: FrameHole) -> LookupValues:
 def _with_values(text: str) -> Iterator[str | FrameHole]:
     """The names and years that are left in a wording are what is compared with."""
     names = [name for name in names_in(text) if text.index(name) > 0]
-    found = next(iter([*names, *YEAR.findall(text)]), None)
-    if found is None:
+    results = next(iter([*names, *YEAR.findall(text)]), None)
+    if results is None:
         yield text
         return
-    before, _, after = text.partition(found)
+    before, _, after = text.partition(results)
     yield before
-    yield FrameHole("value", found)
+    yield FrameHole("value", results)
     yield after
 
 
 def _with_relation(parts: Sequence[str | FrameHole]) -> list[str | FrameHole]:
     """The word of a relation that is asked of the things becomes a hole, where it stands in the wording."""
     asked = [RELATION_QUESTION.fullmatch(t) for part in parts if isinstance(part, FrameHole) for t in part.asks]
-    found: list[str | FrameHole] = []
+    results: list[str | FrameHole] = []
     for part in parts:
         match = _relation_in(part, [m["relation"] for m in asked if m]) if isinstance(part, str) else None
         if isinstance(part, str) and match:
-            found += [part[: match.start()], FrameHole("relation", match[0]), part[match.end() :]]
+            results += [part[: match.start()], FrameHole("relation", match[0]), part[match.end() :]]
         else:
-            found.append(part)
-    return found
+            results.append(part)
+    return results
 
 
 def _relation_in(text: str, relations: Sequence[str]) -> re.Match[str] | None:

@@ -38,7 +38,9 @@ class GraphLookup:
         except ToolCallFailed as failed:
             self._note_missing_query(template, str(failed), silent=str(failed).startswith(NO_RELATION_MESSAGE))
             return None
-        understood = [each for each in written["candidates"] if self._is_understood(each, template, thing)]
+        understood = [
+            candidate for candidate in written["candidates"] if self._is_understood(candidate, template, thing)
+        ]
         return self._narrowest(understood, template, asked)
 
     def look_up(self, template: str, thing: FoundEntity) -> ReplayGenerator:
@@ -90,8 +92,10 @@ class GraphLookup:
         apart = bool(self._inquiry.spread) and kin.is_personal(relation)
         if kin.is_personal(relation):
             # Who is a father only as the husband of the mother is asked for by way of her, source by source.
-            wanted = [1] if apart else kin.path_lengths(relation)
-            understood = [each for length in wanted for each in understood if count_hops(each) == length]
+            expected = [1] if apart else kin.path_lengths(relation)
+            understood = [
+                candidate for length in expected for candidate in understood if count_hops(candidate) == length
+            ]
         if not understood and not apart:
             self._note_missing_query(template, f"no query is written that asks {asked!r}", silent=silent)
         return understood[0] if understood else None
@@ -106,14 +110,18 @@ class GraphLookup:
         """The thing that is a value of the fact; None where the graph has none of that name."""
         thought = self._inquiry.lessons.thought("getWikiDataID", "", f"What is the id of {value}?", value)
         try:
-            found = yield from self._inquiry.walk.call_tool(thought, "getWikiDataID", title=value)
+            results = yield from self._inquiry.walk.call_tool(thought, "getWikiDataID", title=value)
         except ToolCallFailed:
             return None
-        same = [each for each in found["entities"] if plain(each["label"]) == plain(value)]
-        told = [each for each in same if plain(each["description"] or "") == plain(fact)] if len(same) > 1 else same
-        if len(told) > 1:
+        same = [candidate for candidate in results["entities"] if plain(candidate["label"]) == plain(value)]
+        stated = (
+            [candidate for candidate in same if plain(candidate["description"] or "") == plain(fact)]
+            if len(same) > 1
+            else same
+        )
+        if len(stated) > 1:
             raise ReplayBroken(f"several things are called {value}")
-        return FoundEntity(told[0]["label"], told[0]["id"]) if told else None
+        return FoundEntity(stated[0]["label"], stated[0]["id"]) if stated else None
 
 
 def count_hops(candidate: QueryCandidate) -> int:

@@ -65,23 +65,23 @@ def path_lengths(relation: str) -> list[int]:
 
 
 def _path_length(steps: list[str]) -> int:
-    each = [find_relation_path(step) if is_compound(step) else None for step in steps]
-    return sum(_path_length(list(further.steps)) if further else 1 for further in each)
+    word = [find_relation_path(step) if is_compound(step) else None for step in steps]
+    return sum(_path_length(list(further.steps)) if further else 1 for further in word)
 
 
 @cache
 def inverse_relations(relation: str) -> tuple[InverseRelation, ...]:
     """How it is said from the other side: a child is whose father or mother somebody is."""
-    found = []
+    results = []
     for reading in _readings(relation):
         base, _, gender = reading.partition(":")
         if "/" in reading:
             continue
-        found += [InverseRelation(part[1:], gender or None) for part in base.split("|") if part.startswith("^")]
+        results += [InverseRelation(part[1:], gender or None) for part in base.split("|") if part.startswith("^")]
         if gender and "|" not in base:
-            found += [InverseRelation(each.word, gender) for each in inverse_relations(base)]
-    found = [each for each in found if each.word != relation or relation in ("brother", "sister")]
-    return tuple(dict.fromkeys(each for each in found))
+            results += [InverseRelation(word.word, gender) for word in inverse_relations(base)]
+    results = [word for word in results if word.word != relation or relation in ("brother", "sister")]
+    return tuple(dict.fromkeys(word for word in results))
 
 
 @cache
@@ -89,7 +89,7 @@ def narrower_words(relation: str) -> tuple[str, ...]:
     """Narrower words by which a relation is told, from either side: of parents the father, of a son the mother."""
     readings = [reading for reading in _readings(relation) if "/" not in reading and ":" not in reading]
     forwards = [part for reading in readings for part in reading.split("|") if not part.startswith("^")]
-    return tuple(dict.fromkeys((*forwards, *(each.word for each in inverse_relations(relation)))))
+    return tuple(dict.fromkeys((*forwards, *(word.word for word in inverse_relations(relation)))))
 
 
 @cache
@@ -126,24 +126,24 @@ def gender_of(title: str | None) -> str | None:
 def words_for(relation: str, asked: str) -> frozenset[str]:
     """English phrases that speak of a relation in questions that begin with when, where ...: died, passed away."""
     table = load_english_phrases()
-    found = {relation, *table.relation_synonyms.get(phrase_key(relation), ())}
+    results = {relation, *table.relation_synonyms.get(phrase_key(relation), ())}
     for key, asking in table.words.items():
         if any(relation in _parts(path) for path in asking.paths_for(asked)[:1]):
-            found.add(" ".join(key))
-    return frozenset(found)
+            results.add(" ".join(key))
+    return frozenset(results)
 
 
 @cache
 def find_relations(question: str, asked: str) -> frozenset[str]:
     """The relations that the words of a question lead to: when, died -> date of death."""
-    told = phrase_key(question)
-    found = {
+    stated = phrase_key(question)
+    results = {
         part
         for key, asking in load_english_phrases().words.items()
-        if any(told[place : place + len(key)] == key for place in range(len(told)))
+        if any(stated[place : place + len(key)] == key for place in range(len(stated)))
         for part in _parts(next(iter(asking.paths_for(asked)), ""))
     }
-    return frozenset(found)
+    return frozenset(results)
 
 
 def max_count(relation: str) -> int | None:
@@ -169,6 +169,6 @@ def _readings(relation: str) -> tuple[str, ...]:
 def _gendered(relation: str, gender: str) -> str | None:
     """The word for a relation of one gender: a son for a child."""
     return next(
-        (each.name for each in load_english_phrases().words.values() if f"{relation}:{gender}" in each.default_paths),
+        (word.name for word in load_english_phrases().words.values() if f"{relation}:{gender}" in word.default_paths),
         None,
     )

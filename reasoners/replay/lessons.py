@@ -33,7 +33,9 @@ class ReplayKnowledge:
     def __init__(self, records: Iterable[TraceRecord]) -> None:
         self.demonstrations = [AnalyzedDemonstration(record) for record in records]
         self.wordings = QuestionTemplates()
-        self.tools = {step.tool for each in self.demonstrations for step in each.record.steps if not step.error}
+        self.tools = {
+            step.tool for demonstration in self.demonstrations for step in demonstration.record.steps if not step.error
+        }
         self.sources: set[str] = set()
         self.no_answer_text: str | None = None
         """What they answer where nothing is found."""
@@ -50,26 +52,28 @@ class ReplayKnowledge:
         self._narrower: dict[str, dict[str, None]] = defaultdict(dict)
         self._explained_words: dict[str, set[str]] = defaultdict(set)
         self._thoughts: dict[str, dict[str, str]] = defaultdict(dict)
-        for each in self.demonstrations:
-            for ask in each.asks:
+        for demonstration in self.demonstrations:
+            for ask in demonstration.asks:
                 self.wordings.learn(ask.template)
         self._page_words: set[str] = set()
         self._asked_words: set[str] = set()
         self._hits: dict[str, list[SnippetHit]] = defaultdict(list)
-        self.frames = [frame for each in self.demonstrations if (frame := learn_frame(each, self.wordings))]
-        for each in self.demonstrations:
-            self._study(each)
+        self.frames = [
+            frame for demonstration in self.demonstrations if (frame := learn_frame(demonstration, self.wordings))
+        ]
+        for demonstration in self.demonstrations:
+            self._study(demonstration)
         for fact, hits in self._hits.items():
             self._patterns[self.wordings.template_for(fact, what=True), TEXT] += find_shared_patterns(hits)
 
     def fits(self, question: str, rank: Mapping[UUID, int]) -> Iterator[FrameFit]:
         """How the question can be read as the question of a demonstration, the best demonstration first."""
         for frame in sorted(self.frames, key=lambda frame: rank[frame.demonstration.record.trace.id]):
-            if found := fit_frame(frame, question, self.wordings):
-                yield found
+            if results := fit_frame(frame, question, self.wordings):
+                yield results
         for frame in self._counting(question):
-            if found := fit_frame(frame, question, self.wordings):
-                yield found
+            if results := fit_frame(frame, question, self.wordings):
+                yield results
 
     def patterns(self, template: str, source: str) -> list[SentencePattern]:
         """How sentences of a source answer that."""
@@ -81,8 +85,8 @@ class ReplayKnowledge:
 
     def kinds(self, template: str) -> set[str]:
         """What kinds of values were found where that was asked."""
-        found = {each.kind for source in (TEXT, WEB) for each in self._patterns[template, source]}
-        return found | self._kinds.get(template, set()) or ({DAY} if template.startswith("When ") else set())
+        results = {pattern.kind for source in (TEXT, WEB) for pattern in self._patterns[template, source]}
+        return results | self._kinds.get(template, set()) or ({DAY} if template.startswith("When ") else set())
 
     def phrases_for(self, template: str) -> set[str]:
         """Words that speak of what a template asks: its own, and the English ones for how demonstrations read it."""
@@ -105,15 +109,15 @@ class ReplayKnowledge:
         """
         relation = relation_of(template)
         both = kin.symmetric_relation(relation)
-        told = [*kin.narrower_words(relation), *(kin.words_for(both.word, "who") if both else ())]
-        phrases = told or self.phrases_for(template)
+        stated = [*kin.narrower_words(relation), *(kin.words_for(both.word, "who") if both else ())]
+        phrases = stated or self.phrases_for(template)
         speaking = {word for phrase in phrases for word in content(phrase)} - content("date day")
-        found = {word for word in self._page_words if set() < content(word) <= speaking}
-        if not found or template.startswith("When "):
-            found |= {
+        results = {word for word in self._page_words if set() < content(word) <= speaking}
+        if not results or template.startswith("When "):
+            results |= {
                 word for phrase in phrases for word in words(phrase) if content(word) and content(word) <= speaking
             }
-        return sorted(found)
+        return sorted(results)
 
     def kin(self, relation: str) -> set[str]:
         """The words by which a sentence can say a relation, also from the other side: whoever has a son is a parent."""
@@ -133,18 +137,24 @@ class ReplayKnowledge:
     def _words_of_all(self) -> set[str]:
         """The words of everything that demonstrations ask for, with those that English has for it."""
         if not self._asked_words:
-            told = [phrase for template in self.wordings.templates for phrase in self.phrases_for(template)]
-            self._asked_words = {word for each in (*told, *self.wordings.phrases) for word in content(each)} - LIGHT
+            stated = [phrase for template in self.wordings.templates for phrase in self.phrases_for(template)]
+            self._asked_words = {
+                word for phrase in (*stated, *self.wordings.phrases) for word in content(phrase)
+            } - LIGHT
         return self._asked_words
 
     def every_pattern(self, source: str) -> list[tuple[str, SentencePattern]]:
         """All that is known of how sentences of a source say anything, each with its relation."""
-        told = [(relation_of(template), each) for (template, of), found in self._patterns.items() if of == source
-                for each in found]  # fmt: skip
-        named = [found["relation"] for t in self.wordings.templates if (found := RELATION_QUESTION.fullmatch(t))]
-        named += [word for each in tuple(named) for word in self.narrower(each)]
+        stated = [
+            (relation_of(template), pattern)
+            for (template, origin), patterns in self._patterns.items()
+            if origin == source
+            for pattern in patterns
+        ]
+        named = [results["relation"] for t in self.wordings.templates if (results := RELATION_QUESTION.fullmatch(t))]
+        named += [word for relation in tuple(named) for word in self.narrower(relation)]
         both = (*self._relations[TEXT], *self._relations[WEB])
-        return told + [(relation, each) for each in both for relation in named]
+        return stated + [(relation, pattern) for pattern in both for relation in named]
 
     def is_understood(self, template: str, reading: str) -> bool:
         """Whether the words by which a query is read ask what the template asks, as far as demonstrations show."""
@@ -174,12 +184,12 @@ class ReplayKnowledge:
     @property
     def searches(self) -> bool:
         """Whether demonstrations search articles for a value to find who has it."""
-        return any(told.searched for told in self.backward.values())
+        return any(stated.searched for stated in self.backward.values())
 
     @property
     def searches_pages(self) -> bool:
         """Whether demonstrations ask web pages who has a value."""
-        return any(told.templates for told in self.backward.values())
+        return any(stated.templates for stated in self.backward.values())
 
     def is_known(self, template: str) -> bool:
         """Whether demonstrations ask that, or English knows the relation that it names."""
@@ -226,30 +236,34 @@ class ReplayKnowledge:
         if relation and ask.template.startswith("Who "):
             self._of_people.add(relation)
         for value in ask.values:
-            for sentence, found in self._find_telling_sentences(ask, value):
-                if relation and RELATION in found.parts:
-                    self._relations[ask.source].append(found)
+            for sentence, results in self._find_telling_sentences(ask, value):
+                if relation and RELATION in results.parts:
+                    self._relations[ask.source].append(results)
                     continue
-                self._patterns[ask.template, ask.source].append(found)
-                if relation and found.kind == THING:
+                self._patterns[ask.template, ask.source].append(results)
+                if relation and results.kind == THING:
                     self._study_narrower(ask, relation, sentence, value)
 
     def _find_telling_sentences(self, ask: RecordedLookup, value: str) -> list[tuple[str, SentencePattern]]:
         """The sentences that tell the value: those with words of what was asked, else the only one that has it."""
         relation = relation_of(ask.template)
-        found = [(each, made) for each in ask.sentences if (made := learn_pattern(each, ask.subject, value, relation))]
+        results = [
+            (sentence, pattern)
+            for sentence in ask.sentences
+            if (pattern := learn_pattern(sentence, ask.subject, value, relation))
+        ]
         phrases = (*self.phrases_for(ask.template), *kin.narrower_words(relation))
         speaking = {word for phrase in phrases for word in content(phrase)}
-        telling = [each for each in found if content(each[0]) & speaking]
-        return telling or (found if len(found) == 1 else [])
+        telling = [entry for entry in results if content(entry[0]) & speaking]
+        return telling or (results if len(results) == 1 else [])
 
     def _study_narrower(self, ask: RecordedLookup, relation: str, sentence: str, value: str) -> None:
         """Take up that a sentence answers with another word than was asked by: the father, of who the parents are."""
         if (word := relation_in(sentence, ask.subject)) and (
-            found := learn_pattern(sentence, ask.subject, value, word)
+            results := learn_pattern(sentence, ask.subject, value, word)
         ):
             self._narrower[relation].setdefault(word)
-            self._relations[ask.source].append(found)
+            self._relations[ask.source].append(results)
 
     def _study_thoughts(self, shown: AnalyzedDemonstration, ask: RecordedLookup) -> None:
         step = shown.record.steps[ask.step - 1]
@@ -274,29 +288,31 @@ class ReplayKnowledge:
         self._hits[fact] += [(hit["snippet"], hit["title"], search.value) for hit in data.get("hits", ())]
         for hit in data.get("hits", ()):
             if hit["title"] in later and search.value in hit["snippet"]:
-                found = learn_pattern(hit["snippet"], hit["title"], search.value, fact)
+                results = learn_pattern(hit["snippet"], hit["title"], search.value, fact)
                 template = self.wordings.template_for(fact, what=True)
-                if found and RELATION in found.parts:
-                    self._relations[TEXT].append(found)
-                elif found:
-                    self._patterns[template, TEXT].append(found)
+                if results and RELATION in results.parts:
+                    self._relations[TEXT].append(results)
+                elif results:
+                    self._patterns[template, TEXT].append(results)
 
     def _study_queries(self, shown: AnalyzedDemonstration) -> None:
         for fact, value in shown.facts:
             if value not in shown.span_texts:
                 continue
-            told = self.backward[fact]
-            told.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
+            stated = self.backward[fact]
+            stated.queries += [query.sparql for query in shown.queries if query.subjects == (value,)]
             asks = [ask for ask in shown.asks if ask.subject == value and ask.source == WEB]
-            told.templates += [ask.template for ask in asks]
+            stated.templates += [ask.template for ask in asks]
             self._study_reversed(fact, value, asks)
 
     def _study_reversed(self, fact: str, value: str, asks: Iterable[RecordedLookup]) -> None:
         """What a page says to tell who has a value is how pages say it of anybody."""
         template = self.wordings.template_for(fact, what=True)
-        told = [(sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values if who in sentence]
+        stated = [
+            (sentence, who) for ask in asks for sentence in ask.sentences for who in ask.values if who in sentence
+        ]
         self._patterns[template, WEB] += [
-            found for sentence, who in told if (found := learn_pattern(sentence, who, value, ""))
+            results for sentence, who in stated if (results := learn_pattern(sentence, who, value, ""))
         ]
 
 

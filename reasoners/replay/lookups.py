@@ -41,30 +41,30 @@ class SourceLookups:
         way = yield from self._find_path(template, thing)
         if way is None:
             return (yield from self._ask_sources(template, thing, on_the_way=on_the_way))
-        found: list[FoundEntity] = []
+        results: list[FoundEntity] = []
         if kin.find_relation_path(relation_of(template)) and not kin.is_compound(relation_of(template)):
-            found = yield from self._ask_sources(template, thing, on_the_way=True)
+            results = yield from self._ask_sources(template, thing, on_the_way=True)
         more = yield from self._follow_path(way, thing)
-        return merge_entities(found, more)
+        return merge_entities(results, more)
 
     def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """Everybody of whom the sources tell that the fact has the value."""
         shown_ways = self._lessons.backward.get(fact)
-        found: list[FoundEntity] = []
+        results: list[FoundEntity] = []
         if GRAPH in self._lessons.sources or (shown_ways and shown_ways.queries):
-            found = yield from self._graph.find_having(fact, value)
-        if found and self._inquiry.spread is None:
-            yield from self._probe(found[0], "")
-        if self._continues(found) and self._lessons.searches and "wikisearch" in self._walk.tools:
+            results = yield from self._graph.find_having(fact, value)
+        if results and self._inquiry.spread is None:
+            yield from self._probe(results[0], "")
+        if self._continues(results) and self._lessons.searches and "wikisearch" in self._walk.tools:
             more = yield from self._articles.find_having(fact, value)
-            found = merge_entities(found, more)
-        if self._continues(found) and WEB in self._sources and self._lessons.searches_pages:
+            results = merge_entities(results, more)
+        if self._continues(results) and WEB in self._sources and self._lessons.searches_pages:
             more = yield from self._pages.find_having(fact, value)
-            found = merge_entities(found, more)
-        if not found:
+            results = merge_entities(results, more)
+        if not results:
             raise ReplayBroken(f"nobody is found whose {fact} is {value}")
-        self._walk.add_note(f"Whose {fact} is {value}? {join_names([thing.text for thing in found])}.")
-        return found
+        self._walk.add_note(f"Whose {fact} is {value}? {join_names([thing.text for thing in results])}.")
+        return results
 
     def _has(self, source: str) -> bool:
         """Whether this world has such a source; a tool that is not offered is missed when it is called."""
@@ -93,54 +93,54 @@ class SourceLookups:
         for step in way.steps:
             reached: list[FoundEntity] = []
             what = not kin.is_personal(step)
-            for each in things:
+            for entity in things:
                 more = yield from self.look_up(
-                    self._lessons.wordings.template_for(step, what=what), each, on_the_way=True
+                    self._lessons.wordings.template_for(step, what=what), entity, on_the_way=True
                 )
                 reached = merge_entities(reached, more)
                 if what and not more:
-                    raise ReplayBroken(f"no source tells the {step} of {each.text}")
+                    raise ReplayBroken(f"no source tells the {step} of {entity.text}")
             things = reached
-        return [each for each in things if not way.excludes_start or not is_same(each, thing)]
+        return [entity for entity in things if not way.excludes_start or not is_same(entity, thing)]
 
     def _ask_sources(self, template: str, thing: FoundEntity, *, on_the_way: bool) -> ReplayGenerator:
         """What the sources tell by themselves."""
         inquiry = self._inquiry
         inquiry.unclear = []
         asked = template.replace(BLANK, thing.text)
-        found: list[FoundEntity] = []
+        results: list[FoundEntity] = []
         ways = {GRAPH: self._graph.look_up, TEXT: self._articles.look_up, WEB: self._pages.look_up}
         for source in self._sources:
-            if found and not self._needs_more_sources(template, found):
+            if results and not self._needs_more_sources(template, results):
                 continue
             more = yield from ways[source](template, self._articles.with_article_title(thing))
-            found = merge_entities(found, more)
+            results = merge_entities(results, more)
             if source == GRAPH and inquiry.spread is None:
-                yield from self._compare(template, thing, found)
-            if source == GRAPH and inquiry.spread is False and (found or not (inquiry.unclear or inquiry.silent)):
+                yield from self._compare(template, thing, results)
+            if source == GRAPH and inquiry.spread is False and (results or not (inquiry.unclear or inquiry.silent)):
                 break
-        if inquiry.unclear and (not found or self._needs_more_sources(template, found)):
+        if inquiry.unclear and (not results or self._needs_more_sources(template, results)):
             raise ReplayBroken(inquiry.unclear[0])
         # Everybody was born one day, but not everybody has a friend.
         may_lack = on_the_way and not template.startswith("When ")
         none_shown = may_lack or template in self._lessons.unanswered_templates
-        if not found and inquiry.spread is not False and not none_shown:
+        if not results and inquiry.spread is not False and not none_shown:
             raise ReplayBroken(f"no source answers {asked!r}, and no demonstration shows that it can have no answer")
-        self._walk.add_note(f"{asked} {join_names([thing.text for thing in found])}.")
-        return found
+        self._walk.add_note(f"{asked} {join_names([thing.text for thing in results])}.")
+        return results
 
-    def _continues(self, found: Sequence[FoundEntity]) -> bool:
+    def _continues(self, results: Sequence[FoundEntity]) -> bool:
         """Whether more sources are asked: where nothing was found, or each may tell a part."""
-        return not found or self._inquiry.spread is not False
+        return not results or self._inquiry.spread is not False
 
-    def _needs_more_sources(self, template: str, found: Sequence[FoundEntity]) -> bool:
+    def _needs_more_sources(self, template: str, results: Sequence[FoundEntity]) -> bool:
         """Whether another source is asked although one has answered: for people, who may be told in parts."""
         relation = relation_of(template)
         most = kin.max_count(relation)
-        several = most is None or len(found) < most
+        several = most is None or len(results) < most
         return self._inquiry.spread is not False and template.startswith("Who ") and several
 
-    def _compare(self, template: str, thing: FoundEntity, found: Sequence[FoundEntity]) -> ReplayGenerator:
+    def _compare(self, template: str, thing: FoundEntity, results: Sequence[FoundEntity]) -> ReplayGenerator:
         """Whether the article says what the graph does: if not, the facts are spread over the sources.
 
         Two people may be told of each other in two sources; then, and where nothing is found, other questions decide.
@@ -148,7 +148,7 @@ class SourceLookups:
         if TEXT not in self._sources or "read" not in self._walk.tools:
             self._inquiry.spread = False
             return
-        if not found or template.startswith("Who "):
+        if not results or template.startswith("Who "):
             yield from self._probe(thing, template)
             return
         try:
@@ -156,9 +156,9 @@ class SourceLookups:
         except ToolCallFailed:
             return
         text = " ".join(sentences)
-        same = all(any(way in text for way in ways_to_write(each.text)) for each in found)
+        same = all(any(way in text for way in ways_to_write(entity.text)) for entity in results)
         # A town may stand in an article as something else; a day hardly does.
-        if not same or any(as_day(each.text) for each in found):
+        if not same or any(as_day(entity.text) for entity in results):
             self._inquiry.spread = not same
 
     def _probe(self, thing: FoundEntity, asked_already: str) -> ReplayGenerator:
@@ -167,10 +167,10 @@ class SourceLookups:
         for template in self._lessons.graph_templates:
             if template != asked_already and self._inquiry.spread is None and not template.startswith("Who "):
                 self._inquiry.spread = True  # until it is told otherwise, and so that the probe is not probed
-                found = yield from self._graph.look_up(template, thing)
+                results = yield from self._graph.look_up(template, thing)
                 self._inquiry.spread = None
-                if found:
-                    yield from self._compare(template, thing, found)
+                if results:
+                    yield from self._compare(template, thing, results)
         self._inquiry.unclear = unclear  # of the question at hand, not of the probes
         if TEXT in self._sources and self._inquiry.spread is None:
             self._inquiry.spread = True  # nothing shows that one source tells all

@@ -31,18 +31,18 @@ class EntityResolver:
         if not thing.id or "(" in thing.text or "wikisearch" not in self._tools:
             return thing.text
         things = yield from self._search_titles(thing.text)
-        own = [each.text for each in things if each.id == thing.id and bare_name(each.text) == thing.text]
+        own = [entity.text for entity in things if entity.id == thing.id and bare_name(entity.text) == thing.text]
         return own[0] if own else thing.text
 
     def _search_labels(self, name: str) -> ReplayGenerator:
         thought = self._lessons.thought("getWikiDataID", "", f"What is the id of {name}?", name)
         try:
-            found = yield from self._walk.call_tool(thought, "getWikiDataID", title=name)
+            results = yield from self._walk.call_tool(thought, "getWikiDataID", title=name)
         except ToolCallFailed as failed:
             raise ReplayBroken(f"{name!r} is not found: {failed}") from failed
-        return [FoundEntity(each["label"], each["id"]) for each in found["entities"]]
+        return [FoundEntity(entity["label"], entity["id"]) for entity in results["entities"]]
 
     def _search_titles(self, name: str) -> ReplayGenerator:
         thought = self._lessons.thought("wikisearch", "", f"Which article is about {name}?", name)
-        found = yield from self._walk.call_tool(thought, "wikisearch", query=name)
-        return [FoundEntity(hit["title"], hit["entity"]) for hit in found["hits"]]
+        results = yield from self._walk.call_tool(thought, "wikisearch", query=name)
+        return [FoundEntity(hit["title"], hit["entity"]) for hit in results["hits"]]

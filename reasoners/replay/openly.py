@@ -59,26 +59,26 @@ def mask_sentence(sentence: str, subject: str) -> MaskedSentence:
 
 def extract_people(sentence: str, subject: str, relation: str) -> list[str]:
     """Whom a sentence tells as that relation of the subject, in the words for it from either side."""
-    found = mask_sentence(sentence, subject)
-    if not found.names or found.text.count("<v>") != 1 or not found.speaks_of_subject or found.days:
+    results = mask_sentence(sentence, subject)
+    if not results.names or results.text.count("<v>") != 1 or not results.speaks_of_subject or results.days:
         return []
-    if _find_relation_noun(found.text, "<s>", "<v>") == relation:
-        return [name for name, _ in found.names]
-    other = _find_relation_noun(found.text, "<v>", "<s>")
+    if _find_relation_noun(results.text, "<s>", "<v>") == relation:
+        return [name for name, _ in results.names]
+    other = _find_relation_noun(results.text, "<v>", "<s>")
     for reverse in kin.inverse_relations(relation):
         if other == reverse.word:
-            return [name for name, gender in found.names if reverse.gender in (None, gender)]
-    return _extract_symmetric(found, relation)
+            return [name for name, gender in results.names if reverse.gender in (None, gender)]
+    return _extract_symmetric(results, relation)
 
 
-def _extract_symmetric(found: MaskedSentence, relation: str) -> list[str]:
+def _extract_symmetric(results: MaskedSentence, relation: str) -> list[str]:
     both = kin.symmetric_relation(relation)
     if both is None:
         return []
     speaking = {word for phrase in kin.words_for(both.word, "who") for word in content(phrase)}
-    if not found.words & speaking or found.words - speaking - LIGHT:
+    if not results.words & speaking or results.words - speaking - LIGHT:
         return []
-    return [name for name, gender in found.names if both.gender in (None, gender)]
+    return [name for name, gender in results.names if both.gender in (None, gender)]
 
 
 def _find_relation_noun(text: str, owner: str, owned: str) -> str | None:
@@ -98,28 +98,34 @@ def _find_relation_noun(text: str, owner: str, owned: str) -> str | None:
 
 def extract_day(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
     """The day that a sentence tells of what the phrases speak of."""
-    found = mask_sentence(sentence, subject)
-    return list(found.days) if len(found.days) == 1 and not found.names and _states_phrase(found, phrases) else []
+    results = mask_sentence(sentence, subject)
+    return (
+        list(results.days) if len(results.days) == 1 and not results.names and _states_phrase(results, phrases) else []
+    )
 
 
 def extract_name(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
     """The one name that a sentence tells in answer to what the phrases speak of."""
-    found = mask_sentence(sentence, subject)
-    return [found.names[0][0]] if len(found.names) == 1 and not found.days and _states_phrase(found, phrases) else []
+    results = mask_sentence(sentence, subject)
+    return (
+        [results.names[0][0]]
+        if len(results.names) == 1 and not results.days and _states_phrase(results, phrases)
+        else []
+    )
 
 
 def extract_words(sentence: str, subject: str, phrases: Iterable[str]) -> list[str]:
     """The words in small letters that a sentence tells, where nothing stands beside them but what was asked for."""
-    found = mask_sentence(sentence, subject)
-    if found.days or found.names or not found.speaks_of_subject:
+    results = mask_sentence(sentence, subject)
+    if results.days or results.names or not results.speaks_of_subject:
         return []
-    told = set(phrases)
-    became = _BECAME.fullmatch(found.text)
-    if became and "occupation" in told and not kin.is_personal(became["what"]):
+    stated = set(phrases)
+    became = _BECAME.fullmatch(results.text)
+    if became and "occupation" in stated and not kin.is_personal(became["what"]):
         return [became["what"]]
-    speaking = {word for phrase in told for word in content(phrase)}
+    speaking = {word for phrase in stated for word in content(phrase)}
     runs: list[list[str]] = [[]]
-    tokens = found.text.replace(",", "").split()
+    tokens = results.text.replace(",", "").split()
     for before, token in zip(["", *tokens], tokens, strict=False):
         # Making is no light verb but a part of what somebody likes: wine making.
         light = content(token) <= LIGHT and not token.endswith("ing")
@@ -137,26 +143,26 @@ def states_value(sentence: str, who: str, value: str, phrases: Iterable[str]) ->
     """Whether a sentence tells that somebody has a value that is known, in words that say nothing else."""
     if days_in(value):
         return False
-    found = mask_sentence(re.sub(rf"(?<![\w(]){re.escape(value)}(?![\w)])", "<w>", sentence), who)
+    results = mask_sentence(re.sub(rf"(?<![\w(]){re.escape(value)}(?![\w)])", "<w>", sentence), who)
     speaking = {word for phrase in phrases for word in content(phrase)}
-    alone = not found.names and not found.days and found.text.count("<w>") == 1
-    return alone and "<s>" in found.text and "not" not in found.text.split() and found.words <= speaking | LIGHT
+    alone = not results.names and not results.days and results.text.count("<w>") == 1
+    return alone and "<s>" in results.text and "not" not in results.text.split() and results.words <= speaking | LIGHT
 
 
 def is_understood(sentence: str, subject: str) -> bool:
     """Whether a sentence tells, in words for it, how people are related, or what somebody is."""
-    found = mask_sentence(sentence, subject)
-    if re.fullmatch(r".*(?:\b(?:is|was)|<s>,) an? (?:man|woman|boy|girl)", found.text):
+    results = mask_sentence(sentence, subject)
+    if re.fullmatch(r".*(?:\b(?:is|was)|<s>,) an? (?:man|woman|boy|girl)", results.text):
         return True
-    if (became := _BECAME.fullmatch(found.text)) and not kin.is_personal(became["what"]):
+    if (became := _BECAME.fullmatch(results.text)) and not kin.is_personal(became["what"]):
         return True
-    if found.text.count("<v>") != 1:
+    if results.text.count("<v>") != 1:
         return False
-    if _find_relation_noun(found.text, "<s>", "<v>") or _find_relation_noun(found.text, "<v>", "<s>"):
+    if _find_relation_noun(results.text, "<s>", "<v>") or _find_relation_noun(results.text, "<v>", "<s>"):
         return True
-    return any(_extract_symmetric(found, relation) for relation in ("friend", "spouse"))
+    return any(_extract_symmetric(results, relation) for relation in ("friend", "spouse"))
 
 
-def _states_phrase(found: MaskedSentence, phrases: Iterable[str]) -> bool:
+def _states_phrase(results: MaskedSentence, phrases: Iterable[str]) -> bool:
     speaking = {word for phrase in phrases for word in content(phrase)}
-    return found.speaks_of_subject and bool(found.words & speaking) and found.words <= speaking | LIGHT
+    return results.speaks_of_subject and bool(results.words & speaking) and results.words <= speaking | LIGHT

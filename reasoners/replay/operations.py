@@ -31,10 +31,10 @@ def apply_operation(operation: str, holes: Sequence[LookupValues], value: str = 
 
 def _all(holes: Sequence[LookupValues], _value: str) -> list[str]:
     if any(hole.values for hole in holes):
-        found = [text for hole in holes for each in hole.values for text in each[-1]]
+        results = [text for hole in holes for item in hole.values for text in item[-1]]
     else:
-        found = [thing for hole in holes for thing in hole.things]
-    return list(dict.fromkeys(found))
+        results = [thing for hole in holes for thing in hole.things]
+    return list(dict.fromkeys(results))
 
 
 def _count(holes: Sequence[LookupValues], value: str) -> list[str]:
@@ -42,7 +42,7 @@ def _count(holes: Sequence[LookupValues], value: str) -> list[str]:
 
 
 def _equal(holes: Sequence[LookupValues], value: str) -> list[str]:
-    return [thing for hole in holes for thing, found in _pair_values(hole) if plain(value) in map(plain, found)]
+    return [thing for hole in holes for thing, results in _pair_values(hole) if plain(value) in map(plain, results)]
 
 
 def _before(holes: Sequence[LookupValues], value: str) -> list[str]:
@@ -73,8 +73,8 @@ def _at_end(holes: Sequence[LookupValues], end: Callable[[list[str]], str]) -> l
         raise UndecidedAnswer(f"no date is found for {' and '.join(missing)}")
     if not dated:
         return []
-    wanted = end([day for _, day in dated])
-    return [thing for thing, day in dated if day == wanted]
+    expected = end([day for _, day in dated])
+    return [thing for thing, day in dated if day == expected]
 
 
 def _overlap(holes: Sequence[LookupValues], _value: str) -> list[str]:
@@ -103,10 +103,10 @@ def _span(hole: LookupValues) -> tuple[str, str]:
 
 
 def _one_day(hole: LookupValues) -> str:
-    found = _all([hole], "")
-    if len(found) != 1 or not as_day(found[0]):
+    results = _all([hole], "")
+    if len(results) != 1 or not as_day(results[0]):
         raise UndecidedAnswer(f"no single date is found for {' and '.join(hole.things) or 'one of them'}")
-    return found[0]
+    return results[0]
 
 
 def _pair_values(hole: LookupValues) -> list[tuple[str, tuple[str, ...]]]:
@@ -114,12 +114,12 @@ def _pair_values(hole: LookupValues) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _collect_days(holes: Sequence[LookupValues]) -> list[tuple[str, str]]:
-    found = []
+    results = []
     for thing, values in (pair for hole in holes for pair in _pair_values(hole)):
         if len(values) > 1 or not all(map(as_day, values)):
             raise UndecidedAnswer(f"what was found of {thing} is no single day")
-        found += [(thing, day) for day in values]
-    return found
+        results += [(thing, day) for day in values]
+    return results
 
 
 _OPERATIONS: dict[str, Callable[[Sequence[LookupValues], str], list[str]]] = {
@@ -138,17 +138,17 @@ _OPERATION_WORDS = {"before": BEFORE, "after": AFTER}
 
 def infer_operation(holes: Sequence[LookupValues], value: str, given: str, words: set[str]) -> str | None:
     """The operation that a demonstration shows: that which leads from what it found to the answer that it gave."""
-    wanted = sorted(map(plain, given.split(", ")))
+    expected = sorted(map(plain, given.split(", ")))
     for operation in _candidates(value, given, words):
         try:
-            found = apply_operation(operation, holes, value)
+            results = apply_operation(operation, holes, value)
         except (UndecidedAnswer, IndexError):
             continue
-        if sorted(map(plain, found)) == wanted:
+        if sorted(map(plain, results)) == expected:
             return operation
     # What was read may not be spoken of again; then the word for it must stand in the question.
-    told = [_OPERATION_WORDS[word] for word in words if word in _OPERATION_WORDS]
-    return told[0] if value and told else None
+    stated = [_OPERATION_WORDS[word] for word in words if word in _OPERATION_WORDS]
+    return stated[0] if value and stated else None
 
 
 def _candidates(value: str, given: str, words: set[str]) -> list[str]:

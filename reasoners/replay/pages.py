@@ -37,18 +37,18 @@ class WebPageLookup:
         except ToolCallFailed as failed:
             inquiry.unclear.append(str(failed))
             return []
-        found: list[FoundEntity] = []
+        results: list[FoundEntity] = []
         said: list[str] = []
         for page in pages:
             sentences = [one for one in (yield from self._sentences(page, asked)) if thing.text in one]
             said += sentences
-            told = inquiry.reader.answers(template, WEB, sentences, thing.text)
-            found = merge_entities(found, [FoundEntity(text) for text in told])
-        if not found and (odd := inquiry.reader.find_unread(said, thing.text, template, WEB)):
+            stated = inquiry.reader.answers(template, WEB, sentences, thing.text)
+            results = merge_entities(results, [FoundEntity(text) for text in stated])
+        if not results and (odd := inquiry.reader.find_unread(said, thing.text, template, WEB)):
             inquiry.doubt(asked, odd)
-        if len(found) > 1 and not template.startswith("Who "):
+        if len(results) > 1 and not template.startswith("Who "):
             raise ReplayBroken(f"web pages contradict each other about {asked!r}")
-        return found
+        return results
 
     def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """Whom pages tell to have the value, asked as demonstrations ask, and by the value where facts are spread."""
@@ -57,23 +57,23 @@ class WebPageLookup:
         queries = [template.replace(BLANK, value) for template in (ways.templates[:1] if ways else ())]
         queries += [value] if inquiry.spread is not False and not as_day(value) else []
         whole = re.compile(rf"(?<!\w){re.escape(value)}(?![\w)])")
-        found: list[FoundEntity] = []
+        results: list[FoundEntity] = []
         for page in (yield from self._search(queries, asked, value)):
             if not whole.search(page["snippet"]) or (_changes(fact) and self._is_old(page)):
                 continue
             for sentence in (yield from self._sentences(page, asked)):
                 if whole.search(sentence):
                     people = self._who(fact, value, sentence)
-                    found = merge_entities(found, [each for each in people if self._is_about(page, each)])
-        return found
+                    results = merge_entities(results, [item for item in people if self._is_about(page, item)])
+        return results
 
     def _who(self, fact: str, value: str, sentence: str) -> list[FoundEntity]:
         names = [name for name in names_in(sentence) if plain(name) != plain(value)]
-        told = [(name, self._inquiry.reader.states_value(fact, value, WEB, sentence, name)) for name in names]
-        if names and all(has is None for _, has in told):
+        stated = [(name, self._inquiry.reader.states_value(fact, value, WEB, sentence, name)) for name in names]
+        if names and all(has is None for _, has in stated):
             asked = f"Whose {fact} is {value}?"
             raise ReplayBroken(f"{asked!r} may be answered by {sentence!r}, which is said as in no demonstration")
-        return [FoundEntity(name) for name, has in told if has]
+        return [FoundEntity(name) for name, has in stated if has]
 
     def _about(self, template: str, thing: FoundEntity) -> ReplayGenerator:
         """The pages that may tell: all that name somebody where facts are spread, else those whose snippets tell it."""
@@ -82,8 +82,8 @@ class WebPageLookup:
         if not self._inquiry.spread:
             pages = yield from self._search([asked], template, thing.text)
             reader = self._inquiry.reader
-            telling = [each for each in pages if reader.answers(template, WEB, [each["snippet"]], thing.text)]
-            about = [each["snippet"] for each in pages if thing.text in each["snippet"]]
+            telling = [item for item in pages if reader.answers(template, WEB, [item["snippet"]], thing.text)]
+            about = [item["snippet"] for item in pages if thing.text in item["snippet"]]
             if not telling and (odd := reader.find_unread(about, thing.text, template, WEB)):
                 self._inquiry.doubt(asked, odd)
             return [page for page in telling if self._is_about(page, thing)][:MAX_PAGES_READ]

@@ -73,9 +73,9 @@ def _start(text: str) -> NameReference | PropertyReference | None:
     if match is None:
         return None
     facts, place = [], match.end()
-    while found := _WHOSE.match(text, place):
-        facts.append((found["fact"], found["value"]))
-        place = found.end()
+    while results := _WHOSE.match(text, place):
+        facts.append((results["fact"], results["value"]))
+        place = results.end()
     return PropertyReference(tuple(facts)) if facts and place == len(text) else None
 
 
@@ -87,8 +87,8 @@ def widen_phrase(question: str, start: int, end: int) -> tuple[int, int]:
         start = before.start() if before else _noun(question, lead.start())
         after = re.match(r" and whose [a-z][a-z '-]*? is [^?]+", question[end:])
         end += after.end() if after else 0
-    while found := _widen_once(question, start, end):
-        start = found
+    while results := _widen_once(question, start, end):
+        start = results
     return start, end
 
 

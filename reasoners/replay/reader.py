@@ -22,20 +22,29 @@ class SentenceReader:
         """What sentences say in answer, also by narrower words: a father and a mother are parents."""
         patterns = self._lessons.patterns(template, source)
         relations = self._lessons.narrower(relation_of(template))
-        found = [value for each in relations for value in extract_values(patterns, sentences, subject, each)]
+        results = [
+            value
+            for relation_word in relations
+            for value in extract_values(patterns, sentences, subject, relation_word)
+        ]
         if kin.is_personal(relation_of(template)):
-            found += [value for one in sentences for each in relations for value in extract_people(one, subject, each)]
-        elif not found:
-            found = [value for one in sentences for value in self._openly(one, subject, template)]
-        return list(dict.fromkeys(found))
+            results += [
+                value
+                for one in sentences
+                for relation_word in relations
+                for value in extract_people(one, subject, relation_word)
+            ]
+        elif not results:
+            results = [value for one in sentences for value in self._openly(one, subject, template)]
+        return list(dict.fromkeys(results))
 
     def states_value(self, fact: str, value: str, source: str, sentence: str, who: str) -> bool | None:
         """Whether a sentence tells that somebody has a value; None where that is not clear."""
         template = self._lessons.wordings.template_for(fact, what=True)
         if openly.states_value(sentence, who, value, self._lessons.phrases_for(template)):
             return True
-        told = self.answers(template, source, [sentence], who)
-        return same_value(value) in map(same_value, told) if told else None
+        stated = self.answers(template, source, [sentence], who)
+        return same_value(value) in map(same_value, stated) if stated else None
 
     def _openly(self, sentence: str, subject: str, template: str) -> list[str]:
         """By the words for what is asked, if the sentence has a value of the kind and no other words."""
@@ -49,7 +58,7 @@ class SentenceReader:
         """A sentence that may answer and is said as in no demonstration; None where the rest speaks of other things."""
         known = self._lessons.every_pattern(source)
         for sentence in sentences:
-            if any(each.values(sentence, subject, relation) for relation, each in known):
+            if any(relation_word.values(sentence, subject, relation) for relation, relation_word in known):
                 continue
             if openly.is_understood(sentence, subject):
                 continue

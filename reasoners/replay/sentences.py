@@ -86,7 +86,7 @@ def relation_in(sentence: str, subject: str) -> str | None:
 
 def _span(sentence: str, text: str) -> tuple[int, int] | None:
     if day := as_day(text):
-        return next(((start, end) for start, end, found in days_in(sentence) if found == day), None)
+        return next(((start, end) for start, end, results in days_in(sentence) if results == day), None)
     match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", sentence)
     return match.span() if match else None
 
@@ -137,6 +137,6 @@ def extract_values(
     known = list(patterns)
     return list(
         dict.fromkeys(
-            value for sentence in sentences for each in known for value in each.values(sentence, subject, relation)
+            value for sentence in sentences for item in known for value in item.values(sentence, subject, relation)
         )
     )

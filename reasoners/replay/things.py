@@ -41,13 +41,13 @@ def is_same(one: FoundEntity, other: FoundEntity) -> bool:
 
 def merge_entities(known: Iterable[FoundEntity], more: Iterable[FoundEntity]) -> list[FoundEntity]:
     """All of them, each once, with the id and the title where these are known."""
-    found: list[FoundEntity] = []
+    results: list[FoundEntity] = []
     for thing in (*known, *more):
-        place = next((place for place, each in enumerate(found) if is_same(each, thing)), None)
+        place = next((place for place, item in enumerate(results) if is_same(item, thing)), None)
         if place is None:
-            found.append(thing)
+            results.append(thing)
         else:
-            there = found[place]
+            there = results[place]
             titled = thing if "(" in thing.text and "(" not in there.text else there
-            found[place] = FoundEntity(titled.text, there.id or thing.id)
-    return found
+            results[place] = FoundEntity(titled.text, there.id or thing.id)
+    return results

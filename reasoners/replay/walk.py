@@ -4,13 +4,12 @@ import json
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from llm.types import TextDelta
 from reasoners.base import Action, Task
 from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
 from tools.tool import ToolResult
 
 MAX_STEPS = 300
-ReplayGenerator = Generator[Action | TextDelta, ToolResult | None, Any]
+ReplayGenerator = Generator[Action, ToolResult | None, Any]
 
 
 class ReplayBroken(Exception):
@@ -50,10 +49,10 @@ class ReplaySession:
         key = _key(tool, arguments)
         if key not in self._called:
             yield from self._take(key, thought, tool, arguments)
-        found = self._called[key]
-        if isinstance(found, str):
-            raise ToolCallFailed(found)
-        return found
+        results = self._called[key]
+        if isinstance(results, str):
+            raise ToolCallFailed(results)
+        return results
 
     def _take(self, key: str, thought: str, tool: str, arguments: dict[str, str | list[str]]) -> ReplayGenerator:
         if tool not in self.tools:

@@ -33,15 +33,15 @@ class QuestionTemplates:
 
     def find_similar(self, region: str, like: str) -> str | None:
         """The template that asks for what a predicate speaks of, put as another one: died -> When did {} die?"""
-        wanted = content(region)
+        expected = content(region)
         beginning = words(like)[0]
         for template in self.templates:
-            if content(template.replace(BLANK, "")) == wanted and words(template)[0] == beginning:
+            if content(template.replace(BLANK, "")) == expected and words(template)[0] == beginning:
                 return template
         return None
 
 
 def relation_of(template: str) -> str:
     """The relation that a template names; empty where it asks in another way."""
-    found = RELATION_QUESTION.fullmatch(template)
-    return found["relation"] if found else ""
+    results = RELATION_QUESTION.fullmatch(template)
+    return results["relation"] if results else ""

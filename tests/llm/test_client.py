@@ -139,9 +139,10 @@ def test_streamed_requests_are_recorded_with_the_purpose_of_the_caller() -> None
     recorder = MemoryCallRecorder()
     with ModelServer([Says("Harbourton is it.")]) as server:
         chat = server.chat().recording(recorder).with_purpose("response")
-        deltas = list(stream_reply(chat, QUESTION, stream=True))
+        deltas: list[str] = []
+        stream_reply(chat, QUESTION, on_text=deltas.append)
         assert chat.total_usage.calls == 1
-    assert "".join(delta.text for delta in deltas) == "Harbourton is it."
+    assert "".join(deltas) == "Harbourton is it."
     assert recorder.events == [("begin", 1, "response"), ("complete", 1, "Harbourton is it.")]
 
 

@@ -70,14 +70,19 @@ def ask(
     question: str = "Who is the mother of Ada Reed?",
     **more: Any,
 ) -> Asked:
-    """Let the reasoner answer the question; `more` are demonstrations, and steps that are `taken`."""
+    """Let the reasoner answer the question; `more` are demonstrations, steps `taken`, whether to `stream`."""
     heard: list[str] = []
     keeper = Later.of(more.get("taken", ()))
     with ModelServer(script) as server:
         task = Task(question, context, available_tools(context.world), more.get("demonstrations", ()))
         # The tools of the task do without a model, so that the script is the agent's alone.
         agent = replace(reasoner or HumanIQ(ALONE), chat=server.chat(seconds=20))
-        ended = run_reasoner(agent, task, keeper, RunControl(RunLimits(steps=20), on_text=heard.append))
+        ended = run_reasoner(
+            agent,
+            task,
+            keeper,
+            RunControl(RunLimits(steps=20), on_text=heard.append if more.get("stream", True) else None),
+        )
         return Asked(ended, keeper.steps, server.requests, "".join(heard))
 
 

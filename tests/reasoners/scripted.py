@@ -11,7 +11,7 @@ from db.recording import TraceAnswers
 from llm.types import TextDelta
 from reasoners.base import Action, FinalAnswer, ReasonerGenerator, Task
 from tools.errors import ToolError
-from tools.tool import Observation, Tool, ToolContext, ToolResult
+from tools.tool import Observation, SourceKind, Tool, ToolContext, ToolResult
 from worlds.source import SourceTimeout, World
 
 NOWHERE = ToolContext(World("nowhere"), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
@@ -41,6 +41,9 @@ class Scripted:
                     raise move
                 elif isinstance(move, FinalAnswer):
                     return move
+                elif isinstance(move, TextDelta):
+                    if task.on_text is not None:
+                        task.on_text(move.text)
                 else:
                     told = yield move
                     self.told.append(told)
@@ -71,7 +74,7 @@ def breaks(_context: ToolContext, text: str) -> Observation:
 
 def tool_of(function: Callable[..., Observation]) -> Tool:
     """The function as a tool of its name."""
-    return Tool.from_function(function.__name__, function.__name__, function)
+    return Tool.from_function(function.__name__, function.__name__, function, source=SourceKind.TEXT)
 
 
 class Hanging:

@@ -21,8 +21,8 @@ from reasoners.base import Action, Task
 from runs.budget import RunLimits
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
-from tests.reasoners.scripted import NOWHERE, Scripted
-from tools.tool import Observation, Tool, ToolContext
+from tests.reasoners.scripted import NOWHERE, Scripted, tool_of
+from tools.tool import Observation, ToolContext
 
 LONGEST_LIFE = 0.08
 
@@ -40,7 +40,7 @@ def go_on(url: str, trace_id: UUID, calls: Path, steps: int) -> None:
     with store.begin() as session:
         trace = runs.reopen_run_trace(session, trace_id)
     script = [Action(f"Now {number}.", "count", {"number": number}) for number in range(1, steps + 1)]
-    task = Task("How far?", NOWHERE, [Tool.from_function("count", "Count", count)])
+    task = Task("How far?", NOWHERE, [tool_of(count)])
     run_reasoner(Scripted(script), task, StoreRecorder(store, trace), RunControl(RunLimits(steps=steps)))
 
 

@@ -5,14 +5,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psutil
 import pytest
 
 from db import projects, queue, review, runs, traces
+from db.database import Conflict
 from db.libraries import MODELS
+from db.model_calls import list_model_calls, load_prompt
 from db.trace_record import TraceRecord
 from runs.ask import (
     ASK_ERRORS,
@@ -20,7 +24,6 @@ from runs.ask import (
     AskRequest,
     begin_run,
     is_running,
-    rebuild_prompt,
     rerun_from_step,
     resume_run,
 )
@@ -32,6 +35,7 @@ from settings import Settings
 from tests.servers.model import ModelServer, Request, Says
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
+from worlds.open import read_world_metadata
 
 HARBOUR = Path(__file__).parents[1] / "tools"
 MODEL = RunConfig("humaniq", {"own_answer": False, "response": "none"})
@@ -141,26 +145,97 @@ def test_run_again_from_a_step_keeps_what_was_before(services: Services):
     assert (record.trace.ending, len(record.steps)) == ("answered", 1)
 
 
-def test_the_prompt_that_is_shown_is_the_one_that_was_sent(services: Services, server: ModelServer):
-    ask = begun(services)
-    ask.execute()
-    record = opened(services, ask.trace_id)
-    assert len(server.requests) == 2
-    for position, request in enumerate(server.requests, 1):
-        sent = [(each["role"], each.get("content") or "") for each in request.body["messages"]]
-        assert [(each.role, each.text) for each in rebuild_prompt(services, record, position)] == sent
+def sent_messages(server: ModelServer) -> list[list[tuple[str, str]]]:
+    return [
+        [(message["role"], message.get("content") or "") for message in request.body["messages"]]
+        for request in server.requests
+    ]
 
 
-def test_of_two_pipelines_the_prompt_is_shown_that_each_was_sent(services: Services, server: ModelServer):
-    ask = begun(services, config=RunConfig("fusion", {"merge": "random"}))
-    ask.execute()
-    record = opened(services, ask.trace_id)
-    # The graph's pipeline is given up after three calls of a tool that it has not.
-    assert [bool(step.tool) for step in record.steps] == [True] + [False] * 5
-    assert len(server.requests) == len(record.steps) - 1
-    for position, request in enumerate(server.requests, 1):
-        sent = [(each["role"], each.get("content") or "") for each in request.body["messages"]]
-        assert [(each.role, each.text) for each in rebuild_prompt(services, record, position)] == sent
+def stored_prompts(services: Services, trace_id: UUID) -> list[list[tuple[str, str]]]:
+    with services.database.read() as session:
+        prompts = [load_prompt(session, call.id) for call in list_model_calls(session, trace_id)]
+    return [[(message["role"], message["content"]) for message in prompt] for prompt in prompts]
+
+
+@pytest.mark.parametrize("config", [MODEL, RunConfig("fusion", {"merge": "random"})], ids=["humaniq", "fusion"])
+def test_every_request_is_stored_as_it_was_sent_with_its_reply(
+    services: Services, server: ModelServer, config: RunConfig
+):
+    run = begun(services, config=config)
+    run.execute()
+    assert len(server.requests) >= 2
+    assert stored_prompts(services, run.trace_id) == sent_messages(server)
+    with services.database.read() as session:
+        calls = list_model_calls(session, run.trace_id)
+    assert {call.state for call in calls} == {"answered"}
+    assert {call.model for call in calls} == {"openai:scripted"}
+    assert calls[0].reply is not None
+    assert calls[0].reply["calls"][0]["name"] == "wikisearch"
+    # The first request decided the first step; the last one of a single agent gave the answer.
+    assert calls[0].step_id == opened(services, run.trace_id).steps[0].id
+
+
+def test_a_request_is_stored_before_it_is_sent_and_its_reply_before_it_is_used(services: Services, server: ModelServer):
+    run = begun(services, "Will this hang?")
+    services.active_runs.start(run)
+    until(lambda: server.requests)
+    with services.database.read() as session:
+        (call,) = list_model_calls(session, run.trace_id)
+    assert (call.state, call.reply, call.step_id) == ("open", None, None)
+    run.stop()
+    until(lambda: services.active_runs.get(run.trace_id) is None)
+    with services.database.read() as session:
+        (call,) = list_model_calls(session, run.trace_id)
+    assert call.state == "lost"
+
+
+def test_a_key_is_not_stored_with_a_request(tmp_path: Path, services: Services, server: ModelServer):
+    environ = {**services.environ, "OTHER_API_KEY": "sk-0123456789"}
+    keyed = Services(services.settings, environ)
+    run = begun(keyed, "Is sk-0123456789 a key?")
+    run.execute()
+    text = str(stored_prompts(keyed, run.trace_id))
+    assert "sk-0123456789" not in text
+    assert "[key removed]" in text
+    keyed.close()
+
+
+def test_a_run_pins_what_determines_it(services: Services):
+    run = opened(services, begun(services).trace_id).run
+    assert run is not None
+    assert (run.model, run.encoder, run.options) == ("openai:scripted", services.settings.encoder, MODEL.options)
+    assert run.code_version
+    assert run.tools is not None
+    assert "wikisearch" in run.tools
+    assert run.world_hash == read_world_metadata(services.settings.worlds_folder, "harbour")["hash"]
+
+
+def test_a_run_does_not_continue_with_another_model(services: Services):
+    trace_id = begun(services).trace_id
+    changed = Services(replace(services.settings, model="openai:another"), services.environ)
+    with pytest.raises(Conflict, match="started with the model openai:scripted, and openai:another is set up now"):
+        resume_run(changed, trace_id, RunLimits())
+    assert resume_run(services, trace_id, RunLimits()).execute().ending == "answered"
+    changed.close()
+
+
+def test_of_two_continuations_of_one_trace_only_the_second_writes(services: Services):
+    trace_id = begun(services, "Will this hang?").trace_id
+    first = resume_run(services, trace_id, RunLimits())
+    services.active_runs.start(first)
+    until(lambda: "then I hang" in first.streamed_text)
+    second = resume_run(services, trace_id, RunLimits())
+    services.active_runs.start(second)
+    until(lambda: "then I hang" in second.streamed_text)
+    # The end of the first has not unregistered the second, and has not written an ending.
+    assert first.stop_requested
+    time.sleep(0.5)
+    assert services.active_runs.get(trace_id) is second
+    assert opened(services, trace_id).trace.ending is None
+    second.stop()
+    until(lambda: services.active_runs.get(trace_id) is None)
+    assert opened(services, trace_id).trace.ending == "stopped"
 
 
 @pytest.mark.parametrize(
@@ -204,15 +279,14 @@ def test_a_runs_traces_are_nobodys_drafts_and_reviewed_only_when_models_are_aske
     assert line.question == "Another?"
 
 
-def test_a_process_is_known_to_be_alive_by_more_than_its_number():
+def test_a_process_is_identified_by_host_pid_and_creation_time():
     assert is_worker_alive(current_worker_id())
-    host, number, started = current_worker_id().split(":")
-    assert not is_worker_alive(f"{host}:{number}:{int(started) + 1}")
-    assert not is_worker_alive(f"another-{host}:{number}:{started}")
-    assert not is_worker_alive("")
+    host, pid, created = current_worker_id().split(":")
+    assert not is_worker_alive(f"{host}:{pid}:{float(created) + 60}")
+    assert not is_worker_alive(f"another-{host}:{pid}:{created}")
+    assert not any(map(is_worker_alive, ["", "::", f"{host}:{pid}:", f"{host}:{pid}:x", f"{host}:x:{created}"]))
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={**os.environ}) as child:
-        told = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        worker = f"{host}:{child.pid}:{told}"
+        worker = f"{host}:{child.pid}:{psutil.Process(child.pid).create_time():.2f}"
         assert is_worker_alive(worker)
         child.kill()
     assert not is_worker_alive(worker)

@@ -156,7 +156,7 @@ def test_only_a_runs_trace_without_an_answer_goes_on(scene: Scene):
     with scene.store.begin() as session:
         ada = projects.get_or_create_user(session, "ada")
         hers = recording.start_trace(session, scene.trace.question_id, ada.id)
-    with pytest.raises(Conflict, match="no run's"), scene.store.begin() as session:
+    with pytest.raises(Conflict, match="does not belong to a run"), scene.store.begin() as session:
         runs.reopen_run_trace(session, hers.id)
 
 

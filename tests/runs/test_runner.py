@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def test_what_is_recorded_is_what_was_decided_and_what_was_told(moves: list[Any]
     assert [(s.position, s.thought, s.tool, s.arguments) for s in keeper.steps] == [
         (place, a.thought, a.tool, a.arguments) for place, a in enumerate(actions, 1)
     ]
-    told = [outcome for outcome, move in zip(reasoner.told, moves, strict=True) if isinstance(move, Action)]
+    told = reasoner.told
     assert [(s.observation, s.error) for s in keeper.steps] == [
         (outcome.observation.text if outcome.observation else None, outcome.error) for outcome in told
     ]
@@ -146,11 +147,13 @@ class Talks:
     def __init__(self) -> None:
         self.closed = Event()
 
-    def solve(self, _task: Task) -> Any:
+    def solve(self, task: Task) -> Any:
+        assert task.on_text is not None
         try:
             while True:
                 time.sleep(0.01)
-                yield TextDelta("la ")
+                task.on_text("la ")
+            yield LOOK
         finally:
             self.closed.set()
 
@@ -210,3 +213,23 @@ def test_a_limit_of_what_nobody_tells_ends_a_run_rather_than_be_passed_over(
     assert keeper.result.ending == "limit"
     assert "can be kept" in (keeper.result.failure or "")
     assert len(keeper.steps) == 1
+
+
+def test_a_run_has_one_worker_and_its_text_arrives_in_the_thread_that_drives_it():
+    before, threads, readers = set(enumerate_threads()), set[Thread](), set[Thread]()
+
+    def read(_text: str) -> None:
+        readers.add(current_thread())
+        threads.update(enumerate_threads())
+
+    moves = [TextDelta("I look. "), LOOK, TextDelta("I know."), END]
+    run_reasoner(Scripted(moves), task(), MemoryRecorder(), RunControl(on_text=read))
+    assert readers == {current_thread()}
+    assert [thread.name for thread in threads - before] == ["showhow run"]
+
+
+def test_without_a_reader_no_reply_is_streamed():
+    reasoner = Scripted([END])
+    run_reasoner(reasoner, task(), MemoryRecorder(), RunControl())
+    assert reasoner.task is not None
+    assert reasoner.task.on_text is None

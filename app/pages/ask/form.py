@@ -1,4 +1,4 @@
-"""What is asked, and how it is to be answered: the fields of the Ask page, kept by the trace in the address."""
+"""The form of the Ask page: the question, the world and how it is answered; filled again from the trace in the link."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -6,88 +6,110 @@ from typing import Any
 
 import streamlit as st
 
-from app.services import services
 from app.widgets.plain_text import escape_markdown
+from db.database import Database
 from db.libraries import list_versions
+from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions
+from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner
 from runs.ask import AskRequest
-from runs.budget import DEFAULT_MAX_SECONDS, DEFAULT_MAX_STEPS, RunLimits
-from runs.preparation import REPLAY, REPLAY_STEP_LIMIT, RunConfig
+from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
+from runs.preparation import RunConfig
+from runs.services import Services
 from settings import DEFAULT_LIBRARY
 from worlds.folder import list_world_names
 
 DEMONSTRATION, MODEL = "demonstration", "model"
-ANSWER_MODES = {DEMONSTRATION: "Follow a demonstration", MODEL: "Follow with a model"}
-REASONER_LABELS = {"humaniq": "HumanIQ: one agent", "fusion": "Fusion: text and graph apart, then merged"}
+ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
 ADVANCED_OPTIONS = ("pipeline", "sources", "form", "response", "merge")
-"""The options that few change."""
+"""The options under More."""
 MAX_DEMONSTRATIONS = 8
 FIELD_WIDTH = 380
-"""Pixels of a field that says what its choice means."""
+"""Pixels of a field whose options describe themselves."""
 SELECTION_LABELS = {
-    "dpp": "adaptive (DPP)",
+    "dpp": "relevant + diverse (DPP)",
     "relevance": "relevance only",
     "diversity": "diversity only",
     "random": "random",
     "one": "one example",
     "none": "none",
 }
-"""The ways to choose demonstrations, as short as their field is."""
+"""Short labels of the selection modes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskFormField:
-    """A field of the form and what it holds before anybody touches it."""
+    """A field of the form with its initial value."""
 
     name: str
     value: Any
 
     @property
     def key(self) -> str:
-        """Of its widget."""
+        """The key of its widget."""
         return f"ask_{self.name}"
 
 
-def seed_ask_form(record: TraceRecord | None) -> None:
-    """Fill the fields from the trace that the address names, once; what is typed afterwards stays."""
-    shown = str(record.trace.id) if record is not None else ""
-    if st.session_state.get("ask_seeded") == shown:
+def seed_ask_form(record: TraceRecord | None, *, has_model: bool) -> None:
+    """Fill the fields from the trace in the link, once per trace; later changes of the person stay."""
+    trace_id = str(record.trace.id) if record is not None else ""
+    if st.session_state.get("ask_seeded") == trace_id:
         return
-    st.session_state["ask_seeded"] = shown
-    for field in _form_fields(record):
+    st.session_state["ask_seeded"] = trace_id
+    for field in _form_fields(record, has_model=has_model):
         if record is not None or field.key not in st.session_state:
             st.session_state[field.key] = field.value
 
 
-def _form_fields(record: TraceRecord | None) -> list[AskFormField]:
-    told = record.trace.configuration if record is not None else {}
-    way = told.get("way") or {"reasoner": _default_reasoner(), "options": {}, "library": None}
-    limits = told.get("limits") or {}
-    options = AgentOptions.from_mapping(way["options"] if way["reasoner"] != REPLAY else {}).to_json()
-    model = way["reasoner"] != REPLAY
+def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskFormField]:
+    stored = TraceConfiguration.from_json(record.trace.configuration if record is not None else {})
+    entry = REASONERS.get(stored.reasoner or "") or default_reasoner(has_model=has_model)
+    options = AgentOptions().to_json() | (dict(stored.options) if entry.name == stored.reasoner else {})
+    limits = stored.limits
     return [
         AskFormField("question", record.question.text if record is not None else st.query_params.get("question", "")),
         AskFormField("world", record.project.world if record is not None else st.query_params.get("world")),
-        AskFormField("by", MODEL if model else DEMONSTRATION),
-        AskFormField("agent", way["reasoner"] if model else "humaniq"),
-        AskFormField("library", way["library"]),
+        AskFormField("by", MODEL if entry.needs_model else DEMONSTRATION),
+        *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
+        AskFormField("library", stored.library),
         *(AskFormField(name, options[name]) for name in (*ADVANCED_OPTIONS, "selection", "k", "own_answer", "seed")),
-        AskFormField("steps", limits.get("steps", DEFAULT_MAX_STEPS) if model else DEFAULT_MAX_STEPS),
-        AskFormField("replayed_steps", REPLAY_STEP_LIMIT if model else limits.get("steps", REPLAY_STEP_LIMIT)),
+        *(AskFormField(step_limit_field(other.name), _shown_step_limit(other, stored)) for other in REASONERS.values()),
         AskFormField("seconds", int(limits.get("seconds", DEFAULT_MAX_SECONDS))),
         AskFormField("tokens", limits.get("tokens")),
         AskFormField("money", limits.get("money")),
     ]
 
 
-def _default_reasoner() -> str:
-    return REPLAY if services().settings.model is None else "humaniq"
+def _agent_field(needs_model: bool) -> str:  # noqa: FBT001 - a key by its one property
+    return "agent" if needs_model else "free_agent"
 
 
-def show_ask_form() -> AskRequest | None:
-    """The fields; what is wanted when it is asked by button or key."""
-    worlds = list_world_names(services().settings.worlds_folder)
+def _shown_agent(entry: ReasonerEntry, needs_model: bool) -> str:  # noqa: FBT001
+    return entry.name if entry.needs_model == needs_model else default_reasoner(has_model=needs_model).name
+
+
+def step_limit_field(reasoner: str) -> str:
+    """The field of the step limit; each reasoner has its own, since their usual limits differ."""
+    return f"steps_{reasoner}"
+
+
+def _shown_step_limit(entry: ReasonerEntry, stored: TraceConfiguration) -> int:
+    limit = stored.limits.get("steps") if entry.name == stored.reasoner else None
+    return int(limit or entry.default_step_limit)
+
+
+def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
+    """The limits for this reasoner as the fields show them; a run that reached one continues with a higher one."""
+    names = {"steps": step_limit_field(reasoner), "tokens": "tokens", "seconds": "seconds", "money": "money"}
+    limits = {name: st.session_state.get(f"ask_{key}", stored.limits.get(name)) for name, key in names.items()}
+    return RunLimits(**limits)
+
+
+def show_ask_form(services: Services) -> AskRequest | None:
+    """Draw the form; gives the request when Ask is pressed, else None."""
+    settings = services.settings
+    worlds = list_world_names(settings.worlds_folder)
     if not worlds:
         st.info("There is no world yet to ask: make one on the Worlds page, or run `showhow setup`.")
         return None
@@ -110,65 +132,74 @@ def show_ask_form() -> AskRequest | None:
                 persist_state="session",
             )
         )
-        library = _select_library()
+        library = _select_library(services.database)
         options: dict[str, Any] = {}
         if by == MODEL:
             options = _select_demonstration_options()
-        agent, more = REPLAY, dict[str, Any]()
-        if by == MODEL:
+        offered = [entry for entry in REASONERS.values() if entry.needs_model == (by == MODEL)]
+        entry, more = offered[0], dict[str, Any]()
+        if by == MODEL or len(offered) > 1:
             with st.popover("More", icon=":material/tune:"):
-                agent, more = _show_advanced_options()
+                entry, more = _show_advanced_options(offered)
         with st.popover("Limits", icon=":material/speed:"):
-            limits = _show_limit_fields(model=by == MODEL)
-        asked = st.button(
+            limits = _show_limit_fields(entry)
+        is_pressed = st.button(
             "Ask",
             key="ask",
             type="primary",
             shortcut="Ctrl+Enter",
             icon=":material/send:",
-            disabled=by == MODEL and services().settings.model is None,
+            disabled=by == MODEL and settings.model is None,
         )
-    _show_model_status(by)
-    if not asked:
+    _show_model_status(settings.model, by)
+    if not is_pressed:
         return None
     if not question.strip():
         st.error("Write a question first.")
         return None
-    return AskRequest(question, world, RunConfig(agent, {**options, **more}, library), limits)
+    return AskRequest(
+        question,
+        world,
+        RunConfig(
+            entry.name,
+            {name: value for name, value in {**options, **more}.items() if name in entry.option_names},
+            library,
+        ),
+        limits,
+    )
 
 
-def _show_model_status(by: str) -> None:
-    """What is set up, and what the choice needs."""
-    model = services().settings.model
+def _show_model_status(model: str | None, by: str) -> None:
+    """Say which model is set up, and how to set one up where it is missing."""
     if model is not None:
         st.caption(f"Model: {escape_markdown(model)}" + (" (not used)" if by == DEMONSTRATION else ""))
     elif by == DEMONSTRATION:
         st.caption(
-            "No model is set up, so a demonstration is followed: its actions are run again with what your question "
-            "names. SHOWHOW_MODEL sets a model up."
+            "No model is set up. Replay runs the actions of a fitting demonstration again, with the names of your "
+            "question. SHOWHOW_MODEL sets a model up."
         )
     else:
         st.caption(
             ":material/warning: No model is set up. Set SHOWHOW_MODEL (such as openai:gpt-4.1) and its key and start "
-            "the server again, or follow a demonstration."
+            "the server again, or choose Replay."
         )
 
 
-def _show_select_box(label: str, options: list[Any], name: str, **told: Any) -> Any:
+def _show_select_box(label: str, options: list[Any], name: str, **arguments: Any) -> Any:
     if st.session_state.get(f"ask_{name}") not in options:
         st.session_state[f"ask_{name}"] = options[0]
-    return st.selectbox(label, options, key=f"ask_{name}", persist_state="session", **told)
+    return st.selectbox(label, options, key=f"ask_{name}", persist_state="session", **arguments)
 
 
-def _select_library() -> str | None:
-    with services().database.read() as session:
-        known = [f"{each.name}:{each.number}" for each in list_versions(session)]
-    # The usual one first, so that it is the one that stands there.
-    known.sort(key=lambda named: not named.startswith(f"{DEFAULT_LIBRARY}:"))
-    if not known:
+def _select_library(database: Database) -> str | None:
+    with database.read() as session:
+        references = [f"{version.name}:{version.number}" for version in list_versions(session)]
+    # The first option is the default.
+    references.sort(key=lambda reference: not reference.startswith(f"{DEFAULT_LIBRARY}:"))
+    if not references:
         st.caption("No library yet: freeze one on the Library page.")
         return None
-    chosen: str = _show_select_box("Library", known, "library", width=150)
+    chosen: str = _show_select_box("Library", references, "library", width=150)
     return chosen
 
 
@@ -179,7 +210,9 @@ def _select_demonstration_options() -> dict[str, Any]:
         format_func=SELECTION_LABELS.__getitem__,
         key="ask_selection",
         width=190,
-        help="  \n".join(f"{SELECTION_LABELS[name]}: {meant}" for name, meant in SELECTION_DESCRIPTIONS.items()),
+        help="  \n".join(
+            f"{SELECTION_LABELS[name]}: {description}" for name, description in SELECTION_DESCRIPTIONS.items()
+        ),
         persist_state="session",
     )
     k = st.number_input(
@@ -189,21 +222,21 @@ def _select_demonstration_options() -> dict[str, Any]:
         key="ask_k",
         width=84,
         disabled=selection in ("one", "none"),
-        help="How many demonstrations the model is shown.",
+        help="How many demonstrations the prompt contains.",
         persist_state="session",
     )
     return {"selection": selection, "k": int(k)}
 
 
-def _show_advanced_options() -> tuple[str, dict[str, Any]]:
-    agent = st.selectbox(
+def _show_advanced_options(offered: list[ReasonerEntry]) -> tuple[ReasonerEntry, dict[str, Any]]:
+    name = _show_select_box(
         "Reasoner",
-        list(REASONER_LABELS),
-        format_func=REASONER_LABELS.__getitem__,
-        key="ask_agent",
+        [entry.name for entry in offered],
+        _agent_field(offered[0].needs_model),
+        format_func=lambda name: REASONERS[name].label,
         width=FIELD_WIDTH,
-        persist_state="session",
     )
+    entry = REASONERS[name]
     options: dict[str, Any] = {
         name: st.selectbox(
             name.capitalize(),
@@ -214,26 +247,27 @@ def _show_advanced_options() -> tuple[str, dict[str, Any]]:
             persist_state="session",
         )
         for name in ADVANCED_OPTIONS
-        if name != "merge" or agent == "fusion"
+        if name in entry.option_names
     }
-    options["own_answer"] = st.checkbox(
-        "Ask the model without tools too", key="ask_own_answer", persist_state="session"
-    )
-    options["seed"] = int(st.number_input("Seed of chance", 0, 2**31 - 1, key="ask_seed", persist_state="session"))
-    return agent, options
+    if "own_answer" in entry.option_names:
+        options["own_answer"] = st.checkbox(
+            "Ask the model without tools too", key="ask_own_answer", persist_state="session"
+        )
+    if "seed" in entry.option_names:
+        options["seed"] = int(st.number_input("Random seed", 0, 2**31 - 1, key="ask_seed", persist_state="session"))
+    return entry, options
 
 
 def _option_label(name: str, value: str) -> str:
     return f"{value}: {OPTION_CHOICES[name][value]}"
 
 
-def _show_limit_fields(*, model: bool) -> RunLimits:
-    st.caption("It ends when it has taken this much.")
-    key = "ask_steps" if model else "ask_replayed_steps"
-    steps = st.number_input("Steps", 1, 500, key=key, persist_state="session")
+def _show_limit_fields(entry: ReasonerEntry) -> RunLimits:
+    st.caption("Stop after:")
+    steps = st.number_input("Steps", 1, 500, key=f"ask_{step_limit_field(entry.name)}", persist_state="session")
     seconds = st.number_input("Seconds", 1, 86_400, key="ask_seconds", persist_state="session")
     tokens = money = None
-    if model:
+    if entry.needs_model:
         tokens = st.number_input(
             "Tokens", 1, value=None, key="ask_tokens", placeholder="no limit", persist_state="session"
         )

@@ -140,15 +140,15 @@ services = process_services()
 database = services.database
 person = current_user(database)
 record = load_record(database)
-seed_ask_form(record)
+seed_ask_form(record, has_model=services.settings.model is not None)
 with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")
     show_history(database)
     show_keys_button(KEYS)
     show_user_menu(person)
-ask_request = show_ask_form()
-if ask_request is not None and start_ask(ask_request):
+ask_request = show_ask_form(services)
+if ask_request is not None and start_ask(services, ask_request):
     st.rerun()
 if record is None:
     if st.query_params.get("trace"):
@@ -164,6 +164,6 @@ else:
         st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
     view = choose_run_view(record)
     if view == TRACE:
-        show_run(record.trace.id, person)
+        show_run(services, record.trace.id, person)
     else:
-        show_run_view(view, record)
+        show_run_view(services, view, record)

@@ -1,4 +1,4 @@
-"""What lies behind a run: which demonstrations it was given and why each, the exact prompt, the configuration."""
+"""The views of a run beside its trace: its demonstrations and why each was selected, the prompts, the settings."""
 
 from typing import Any
 from uuid import UUID
@@ -6,104 +6,129 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.services import services
 from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_markdown
+from db.database import Database
+from db.model_calls import list_model_calls, load_prompt
+from db.models import ModelCall
+from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
-from runs.ask import ASK_ERRORS, rebuild_prompt
-from runs.preparation import REPLAY, RunConfig
+from reasoners.registry import REASONERS
+from runs.ask import ASK_ERRORS, run_config_of
+from runs.services import Services
 
 TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
 RUN_VIEWS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
 TITLE_LENGTH = 90
-"""Characters of a message that stand where it is folded away."""
+"""Characters of a folded message's title."""
 MAX_EXPLAINED = 3
-"""Of the demonstrations that replay may follow, those that are explained besides the one that it followed."""
+"""How many of the demonstrations that replay tries first are explained, besides the ones that it followed."""
 
 
 def choose_run_view(record: TraceRecord) -> str:
-    """Which side of the run is looked at; the address says it."""
-    looks = [look for look in RUN_VIEWS if look != PROMPT or record.trace.reasoner != REPLAY]
-    if st.query_params.get("look") not in looks:
+    """Draw the choice of view, which the URL stores; gives the open one."""
+    entry = REASONERS.get(record.trace.reasoner)
+    views = [view for view in RUN_VIEWS if view != PROMPT or entry is None or entry.needs_model]
+    if st.query_params.get("look") not in views:
         st.query_params.pop("look", None)
     chosen = st.segmented_control(
-        "Look", looks, default=TRACE, key="look", label_visibility="collapsed", required=True, bind="query-params"
+        "View", views, default=TRACE, key="look", label_visibility="collapsed", required=True, bind="query-params"
     )
     return str(chosen)
 
 
-def show_run_view(look: str, record: TraceRecord) -> None:
-    """The chosen side, if it is not the trace itself."""
+def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
+    """Draw a view other than the trace."""
     try:
-        if look == DEMONSTRATIONS:
-            _show_demonstrations(record)
-        elif look == PROMPT:
-            _show_prompt(record)
+        if view == DEMONSTRATIONS:
+            _show_demonstrations(services, record)
+        elif view == PROMPT:
+            _show_prompt(services.database, record)
         else:
-            st.json(record.trace.configuration | {"encoder": services().settings.encoder}, expanded=2)
+            st.json(record.trace.configuration | {"encoder": services.settings.encoder}, expanded=2)
     except ASK_ERRORS as refused:
         st.error(escape_markdown(str(refused)))
 
 
-def _show_demonstrations(record: TraceRecord) -> None:
-    told = record.trace.configuration
-    given = {each["id"] for each in told.get("demonstrations", ())}
-    way = RunConfig.from_json(told["way"])
-    if not given or way.library is None:
-        st.info("No demonstration was given: there was none to choose, or none was wanted.")
+def _show_demonstrations(services: Services, record: TraceRecord) -> None:
+    stored = TraceConfiguration.from_json(record.trace.configuration)
+    references = {str(reference.id) for reference in stored.demonstrations or ()}
+    config = run_config_of(stored)
+    if not references or config.library is None:
+        st.info("The run used no demonstration: none fitted, or none was requested.")
         return
-    with st.spinner("Choosing as it was chosen then …"):
-        opened = services().open_library(way.library)[1]
-        chosen = opened.select(record.question.text, way.selection_config(), leave_out_itself=True)
-    replayed = told.get("replay") or {}
-    followed = {each["id"] for each in replayed.get("demonstrations", ())}
-    shown = [
+    with st.spinner("Selecting them again …"):
+        library = services.open_library(config.library)[1]
+        selection = library.select(record.question.text, config.selection_config(), leave_out_itself=True)
+    followed = stored.followed_demonstrations
+    explains_all = config.entry.explains_all_demonstrations
+    explained = [
         place
-        for place, each in enumerate(chosen.demonstrations)
-        if str(each.trace_id) in given
-        and (way.reasoner != REPLAY or place < MAX_EXPLAINED or str(each.trace_id) in followed)
+        for place, demonstration in enumerate(selection.demonstrations)
+        if str(demonstration.trace_id) in references
+        and (explains_all or place < MAX_EXPLAINED or str(demonstration.trace_id) in followed)
     ]
     st.caption(
-        f"{len(given)} of the library {escape_markdown(way.library)}, "
-        + ("the most alike first; the first that fits is followed." if way.reasoner == REPLAY else "in this order.")
+        f"{len(references)} of the library {escape_markdown(config.library)}, "
+        + ("the most similar first; replay follows the first that fits." if not explains_all else "in this order.")
     )
     with st.container(horizontal=True, gap="small", key="picks"):
-        for place in shown:
-            each = chosen.demonstrations[place]
+        for place in explained:
+            demonstration = selection.demonstrations[place]
             with st.container(border=True, width=330, gap="small", key=f"pick_{place + 1}"):
-                if str(each.trace_id) in followed:
+                if str(demonstration.trace_id) in followed:
                     st.markdown(":material/check: **This one was followed.**")
                 if st.button(
-                    f"**{place + 1}** {escape_markdown(each.question)}",
+                    f"**{place + 1}** {escape_markdown(demonstration.question)}",
                     key=f"open_pick_{place}",
                     type="tertiary",
                     help="Open the demonstration",
                 ):
-                    open_demonstration(UUID(str(each.trace_id)))
-                if str(each.trace_id) in followed:
-                    st.caption(_format_alignment(replayed))
-                st.html(render_pick_reasons(chosen, opened, place))
+                    open_demonstration(UUID(str(demonstration.trace_id)))
+                if str(demonstration.trace_id) in followed:
+                    st.caption(_format_alignment(dict(stored.replay or {})))
+                st.html(render_pick_reasons(selection, library, place))
 
 
 def _format_alignment(replayed: dict[str, Any]) -> str:
-    """What stands in the question where the demonstration's question has something else."""
+    """The names of the demonstration's question, each with the one that replaces it."""
     holes = replayed.get("alignment", {}).get("holes", ())
-    return "  \n".join(f"{escape_markdown(each['there'])} → **{escape_markdown(each['here'])}**" for each in holes)
+    return "  \n".join(f"{escape_markdown(hole['there'])} → **{escape_markdown(hole['here'])}**" for hole in holes)
 
 
-def _show_prompt(record: TraceRecord) -> None:
-    last = len(record.steps) + 1
-    position = last
-    if last > 1:
-        position = st.number_input("As it was sent for step", 1, last, last, key="prompt_step", width=200)
-    messages = rebuild_prompt(services(), record, int(position))
-    st.caption(
-        f"{len(messages)} messages, {sum(len(message.text) for message in messages):,} characters"
-        + ("; the last request for a step." if position == last else ".")
+def _show_prompt(database: Database, record: TraceRecord) -> None:
+    with database.read() as session:
+        calls = list_model_calls(session, record.trace.id)
+    if not calls:
+        st.info("No request to a model is stored for this run; an earlier version of Showhow did not store them.")
+        return
+    labels = [_request_label(record, call) for call in calls]
+    place = st.selectbox(
+        "Request", range(len(calls)), index=len(calls) - 1, format_func=labels.__getitem__, key="request", width=380
     )
-    for place, message in enumerate(messages):
-        begun = escape_markdown(message.text or " ".join(call.name for call in message.calls))[:TITLE_LENGTH]
-        with st.expander(f"**{message.role}** {begun} …", expanded=place in (0, len(messages) - 1)):
-            st.code(message.text or " ", language=None, wrap_lines=True)
-            for call in message.calls:
-                st.code(f"{call.name}({call.arguments})", language=None, wrap_lines=True)
+    call = calls[place]
+    with database.read() as session:
+        messages = load_prompt(session, call.id)
+    length = sum(len(message["content"]) for message in messages)
+    st.caption(f"{len(messages)} messages, {length:,} characters, as they were sent to {escape_markdown(call.model)}.")
+    for position, message in enumerate(messages):
+        calls_of_message = message.get("tool_calls", ())
+        title = message["content"] or " ".join(tool_call["name"] for tool_call in calls_of_message)
+        begins = escape_markdown(title)[:TITLE_LENGTH]
+        with st.expander(f"**{message['role']}** {begins} …", expanded=position in (0, len(messages) - 1)):
+            st.code(message["content"] or " ", language=None, wrap_lines=True)
+            for tool_call in calls_of_message:
+                st.code(f"{tool_call['name']}({tool_call['arguments']})", language=None, wrap_lines=True)
+    if call.error:
+        st.error(escape_markdown(call.error))
+    elif call.reply is not None:
+        with st.expander("**reply**", expanded=False):
+            st.json(call.reply)
+
+
+def _request_label(record: TraceRecord, call: ModelCall) -> str:
+    step = next((step for step in record.steps if step.id == call.step_id), None)
+    place = f"step {step.position}" if step is not None else "after the last step"
+    purpose = "" if call.purpose == "step" else f", {call.purpose}"
+    state = "" if call.state == "answered" else f" ({call.state})"
+    return f"{place}{purpose}{state}"

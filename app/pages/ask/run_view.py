@@ -1,7 +1,6 @@
-"""A run as it goes and as it ended: what it took, its steps, what the model says, and how it ended.
+"""The view of a run: its progress and streamed text while it runs, then its answer with evidence, and its buttons.
 
-What a run came to, as the notebook shows it: the answer with its evidence, and how far the sources agree.
-What a person does with a run: mend it, ask again, go on, keep its question, share it, rate its steps.
+The buttons fix a run, ask again, continue, save its question and share it; its steps can be rated.
 """
 
 from collections.abc import Mapping
@@ -10,17 +9,19 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.services import services
+from app.pages.ask.form import limits_in_form
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.usage import format_run_cost, format_trace_cost
 from db import projects, runs, traces
-from db.database import StoreError
+from db.database import Database, StoreError
 from db.models import User, utc_now
+from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
-from evaluation.number_format import format_seconds
+from evaluation.number_format import format_count, format_seconds
 from reasoners.answers.agreement import ALL_AGREE, TWO_AGREE
 from reasoners.answers.normalization import normalize_answer
+from reasoners.registry import REASONERS
 from runs.active_runs import BackgroundRun
 from runs.ask import (
     ASK_ERRORS,
@@ -30,181 +31,182 @@ from runs.ask import (
     is_running,
     rerun_from_step,
     resume_run,
+    run_config_of,
 )
 from runs.budget import RunLimits
-from runs.preparation import REPLAY, RunConfig
+from runs.preparation import RunConfig
+from runs.services import Services
 
 AGREEMENT_SIGNS = {ALL_AGREE: "good", TWO_AGREE: "fair"}
-"""How far an answer can be trusted by the agreement of its sources; poor otherwise."""
+"""The sign of an answer by the agreement of its sources; poor for other states."""
 ANSWER_SOURCE_LABELS = {
     "answer_text": "From the text",
     "answer_graph": "From the graph",
-    "answer_model": "Known without a source",
+    "answer_model": "From the model's own knowledge",
     "final_thought": "Last thought",
 }
 MAX_EVIDENCE_STEPS = 8
-"""Steps that are named as showing the answer; where a mere number stands in more than these, it says nothing."""
+"""The most steps that are named as evidence; a number that stands in more steps than these is no evidence."""
 
 
 def build_conclusion(record: TraceRecord) -> dict[str, Any] | None:
-    """The answer for the notebook; None while there is none."""
-    trace, told = record.trace, record.trace.configuration
+    """The answer with its evidence for the notebook; None while there is none."""
+    trace, configuration = record.trace, record.trace.configuration
     if trace.final_answer is None:
         return None
-    agreed, response = told.get("agreement"), told.get("response")
-    links = told.get("links") or []
+    agreement, response = configuration.get("agreement"), configuration.get("response")
+    links = configuration.get("links") or []
     return {
         "answer": trace.final_answer,
         "response": response if response != trace.final_answer else None,
         "links": links,
-        "agreement": agreed and {"words": agreed["words"], "sign": AGREEMENT_SIGNS.get(agreed["state"], "poor")},
+        "agreement": agreement
+        and {"words": agreement["words"], "sign": AGREEMENT_SIGNS.get(agreement["state"], "poor")},
         "sources": [
             {"name": name, "value": value}
             for field, name in ANSWER_SOURCE_LABELS.items()
             if (value := getattr(trace, field))
         ],
         "evidence": [] if links else find_evidence_steps(record),
-        "note": told.get("unwritten"),
+        "note": configuration.get("unwritten"),
     }
 
 
 def find_evidence_steps(record: TraceRecord) -> list[int]:
-    """The steps whose observations show all parts of the answer, or else few of them that together show the most."""
-    wanted = normalize_answer(record.trace.final_answer or "")
-    seen = {
-        step.position: {part for part in wanted if f" {part} " in _normalize_text(step.observation)}
+    """The steps whose observations show every part of the answer, else the fewest that together show the most parts."""
+    answer_parts = normalize_answer(record.trace.final_answer or "")
+    parts_by_step = {
+        step.position: {part for part in answer_parts if f" {part} " in _normalize_text(step.observation)}
         for step in record.steps
         if step.observation
     }
-    found = [position for position, shown in seen.items() if shown == wanted] or _select_covering_steps(seen)
-    if len(found) > MAX_EVIDENCE_STEPS and all(part.isdigit() for part in wanted):
+    complete = [position for position, parts in parts_by_step.items() if parts == answer_parts]
+    evidence = complete or _select_covering_steps(parts_by_step)
+    if len(evidence) > MAX_EVIDENCE_STEPS and all(part.isdigit() for part in answer_parts):
         return []
-    return found[-MAX_EVIDENCE_STEPS:]
+    return evidence[-MAX_EVIDENCE_STEPS:]
 
 
-def _select_covering_steps(seen: Mapping[int, set[str]]) -> list[int]:
-    """Steps each of which shows the most that those taken before it do not; of equals the one nearest to the answer."""
-    taken: list[int] = []
-    shown: set[str] = set()
-    while best := max(seen, key=lambda position: (len(seen[position] - shown), position), default=None):
-        if not seen[best] - shown:
+def _select_covering_steps(parts_by_step: Mapping[int, set[str]]) -> list[int]:
+    """Select steps greedily by the number of new parts; of equals the one nearest to the answer."""
+    selected: list[int] = []
+    covered: set[str] = set()
+    while best := max(
+        parts_by_step, key=lambda position: (len(parts_by_step[position] - covered), position), default=None
+    ):
+        if not parts_by_step[best] - covered:
             break
-        taken.append(best)
-        shown |= seen[best]
-    return sorted(taken)
+        selected.append(best)
+        covered |= parts_by_step[best]
+    return sorted(selected)
 
 
 def _normalize_text(text: str) -> str:
-    """Written as the parts of an answer are, so that one is found in the other."""
+    """The text in the normalized form of answers, so that parts of an answer can be found in it."""
     return f" {' '.join(' '.join(sorted(normalize_answer(line))) for line in text.splitlines())} "
 
 
 NEW_PROJECT_OPTION = "a new project …"
 RESUMABLE_ENDINGS = ("stopped", "limit", "failed", None)
-"""Endings from which a run can go on; None is an interruption."""
+"""Endings after which a run can be continued; None is an interruption."""
 
 
-def start_ask(wanted: AskRequest) -> bool:
-    """Begin in the background, and have the address name the trace; False when it cannot be asked."""
+def start_ask(services: Services, request: AskRequest) -> bool:
+    """Start the run in the background and open its trace; False when it was refused, which the page then says."""
     try:
-        ask = begin_run(services(), wanted)
+        run = begin_run(services, request)
     except ASK_ERRORS as refused:
         st.error(escape_markdown(str(refused)))
         return False
-    _open_run(services().active_runs.start(ask))
+    _open_run(services.active_runs.start(run))
     return True
 
 
-def show_run_actions(record: TraceRecord, person: User) -> None:
-    """The buttons of a run that has ended."""
+def show_run_actions(services: Services, record: TraceRecord, person: User) -> None:
+    """Draw the buttons of a run that has ended."""
     trace = record.trace
     if trace.run_id is None:
         return
     with st.container(horizontal=True, gap="small", key="acts"):
         if trace.ending in RESUMABLE_ENDINGS and trace.status in ("draft", "failed"):
-            st.button("Go on", key="go_on", icon=":material/play_arrow:", on_click=_resume_run, args=(record,))
+            st.button(
+                "Continue", key="go_on", icon=":material/play_arrow:", on_click=_resume_run, args=(services, record)
+            )
         st.button(
             "Ask again",
             key="again",
             icon=":material/replay:",
             on_click=_rerun_from_step,
-            args=(record, 0),
+            args=(services, record, 0),
             shortcut="Alt+A",
         )
         if st.button("Fix this", key="fix", icon=":material/build:", shortcut="Alt+X"):
             st.session_state["fix_from"] = len(record.steps)
         if st.button("Save as question", key="save", icon=":material/bookmark_add:"):
-            _save_question(record)
+            _save_question(services.database, record)
         with st.popover("Share", icon=":material/share:"):
-            st.caption("Whoever opens this link sees the trace as it is here.")
+            st.caption("Everyone who opens this link sees this trace.")
             st.code(_share_link(trace.id), language=None)
     position = st.session_state.pop("fix_from", None)
     if position is not None:
-        _fork_for_repair(record, position, person)
+        _fork_for_repair(services.database, record, position, person)
 
 
-def handle_run_action(record: TraceRecord, person: User, what: dict[str, Any]) -> None:
-    """Do what was clicked in the notebook."""
-    position = int(what["step"])
-    if what["kind"] == "rate":
-        _rate_step(record, position, int(what["rating"]), person)
-    elif what["kind"] == "rerun":
-        _rerun_from_step(record, position - 1)
-    elif what["kind"] == "fix":
-        # The page is left when it is drawn again; a callback cannot leave it.
+def handle_run_action(services: Services, record: TraceRecord, person: User, action: dict[str, Any]) -> None:
+    """Carry out an action of the notebook (rate, rerun, fix)."""
+    position = int(action["step"])
+    if action["kind"] == "rate":
+        _rate_step(services.database, record, position, int(action["rating"]), person)
+    elif action["kind"] == "rerun":
+        _rerun_from_step(services, record, position - 1)
+    elif action["kind"] == "fix":
+        # A callback cannot switch pages; the next script run does.
         st.session_state["fix_from"] = position - 1
 
 
-def _rate_step(record: TraceRecord, position: int, rating: int, person: User) -> None:
+def _rate_step(database: Database, record: TraceRecord, position: int, rating: int, person: User) -> None:
     step = next((step for step in record.steps if step.position == position), None)
     if step is None:
         return
     try:
-        with services().database.begin() as session:
+        with database.begin() as session:
             runs.rate_run_step(session, step.id, rating, by=person.id)
     except StoreError as refused:
         st.session_state["notice"] = str(refused)
 
 
 def _config_and_limits(record: TraceRecord) -> tuple[RunConfig, RunLimits]:
-    told = record.trace.configuration
-    return RunConfig.from_json(told["way"]), _current_limits(told)
+    stored = TraceConfiguration.from_json(record.trace.configuration)
+    config = run_config_of(stored)
+    return config, limits_in_form(config.reasoner, stored)
 
 
-def _current_limits(told: dict[str, Any]) -> RunLimits:
-    """As the fields say now, since a run that reached one goes on with a higher one."""
-    names = ("steps", "tokens", "seconds", "money")
-    return RunLimits(**{name: st.session_state.get(f"ask_{name}", told["limits"].get(name)) for name in names})
-
-
-def _resume_run(record: TraceRecord) -> None:
+def _resume_run(services: Services, record: TraceRecord) -> None:
     try:
-        services().active_runs.start(
-            resume_run(services(), record.trace.id, _current_limits(record.trace.configuration))
-        )
+        services.active_runs.start(resume_run(services, record.trace.id, _config_and_limits(record)[1]))
     except ASK_ERRORS as refused:
         st.session_state["notice"] = str(refused)
 
 
-def _rerun_from_step(record: TraceRecord, position: int) -> None:
-    """Answer the question again behind that step; the former trace stays as it is."""
-    way, limits = _config_and_limits(record)
+def _rerun_from_step(services: Services, record: TraceRecord, position: int) -> None:
+    """Answer the question again after that step, in a trace of its own."""
+    config, limits = _config_and_limits(record)
     try:
-        _open_run(services().active_runs.start(rerun_from_step(services(), record.trace.id, position, way, limits)))
+        _open_run(services.active_runs.start(rerun_from_step(services, record.trace.id, position, config, limits)))
     except ASK_ERRORS as refused:
         st.session_state["notice"] = str(refused)
 
 
-def _fork_for_repair(record: TraceRecord, position: int, person: User) -> None:
-    """Open a draft of the person's on the Annotate page that keeps the steps up to there."""
+def _fork_for_repair(database: Database, record: TraceRecord, position: int, person: User) -> None:
+    """Fork a draft with the steps up to that one and open it on the Annotate page."""
     try:
-        with services().database.begin() as session:
-            forked = traces.fork_trace(session, record.trace.id, position, person.id)
+        with database.begin() as session:
+            fork = traces.fork_trace(session, record.trace.id, position, person.id)
     except StoreError as refused:
         st.error(escape_markdown(str(refused)))
         return
-    place = {"you": person.name, "project": record.project.name, "trace": str(forked.id)}
-    st.switch_page("annotate.py", query_params=place)
+    place = {"you": person.name, "project": record.project.name, "trace": str(fork.id)}
+    st.switch_page("annotate/page.py", query_params=place)
 
 
 def _open_run(trace_id: UUID) -> None:
@@ -217,27 +219,27 @@ def _share_link(trace_id: UUID) -> str:
 
 
 @st.dialog("Save as question")
-def _save_question(record: TraceRecord) -> None:
-    with services().database.read() as session:
-        over = [project.name for project in projects.list_projects(session) if project.world == record.project.world]
+def _save_question(database: Database, record: TraceRecord) -> None:
+    with database.read() as session:
+        names = [project.name for project in projects.list_projects(session) if project.world == record.project.world]
     st.markdown(f"**{escape_markdown(record.question.text)}**")
     chosen = st.selectbox(
-        "Into the project", [*(name for name in over if name != record.project.name), NEW_PROJECT_OPTION]
+        "Into the project", [*(name for name in names if name != record.project.name), NEW_PROJECT_OPTION]
     )
     name = st.text_input("Its name", key="save_project") if chosen == NEW_PROJECT_OPTION else chosen
     gold = st.text_input(
-        "Gold answer", value=record.trace.final_answer or "", key="save_gold", help="Empty if it is not known."
+        "Gold answer", value=record.trace.final_answer or "", key="save_gold", help="Leave it empty if it is unknown."
     )
     if st.button("Save", key="save_now", type="primary", shortcut="Ctrl+Enter"):
-        asked = FreeQuestion(
+        question = FreeQuestion(
             record.question.text,
             gold_answers=({"text": gold.strip(), "entity": None},) if gold.strip() else (),
             details={"asked": str(record.trace.id)},
         )
         try:
-            with services().database.begin() as session:
+            with database.begin() as session:
                 project = projects.get_or_create_project(session, name.strip(), world=record.project.world)
-                added = projects.add_questions(session, project.id, [asked]).added
+                added = projects.add_questions(session, project.id, [question]).added
         except StoreError as refused:
             st.error(escape_markdown(str(refused)))
         else:
@@ -249,40 +251,41 @@ def _save_question(record: TraceRecord) -> None:
 
 
 REFRESH_SECONDS = 0.5
-"""Seconds between two looks at a run that is at work."""
+"""Seconds between two refreshes of a run in progress."""
 MAX_STREAMED_CHARACTERS = 4_000
-"""Characters of what the model says that are shown while it says it; all of them join the record."""
+"""The last characters of streamed text that are shown; all of them are stored."""
 ENDING_ADVICE = {
-    "refused": "Answer it yourself with **Fix this**: approved and frozen, that is the demonstration that was missing. "
-    "Or ask a model.",
-    "failed": "Ask again, go on from where it broke, or mend the step with **Fix this**.",
-    "stopped": "Go on from where it stopped, or ask again.",
-    "limit": "Raise it under **Limits** and go on.",
-    "interrupted": "The program ended while it was at work. Go on runs the unfinished step and what follows.",
+    "refused": "Answer it yourself with **Fix this**: approved and frozen, it becomes the missing demonstration. "
+    "Or ask a language model.",
+    "failed": "Ask again, **Continue** from where it failed, or fix the step with **Fix this**.",
+    "stopped": "**Continue** from where it stopped, or ask again.",
+    "limit": "Raise it under **Limits** and **Continue**.",
+    "interrupted": "The program ended during the run. **Continue** runs the unfinished step and what follows.",
 }
-INTERRUPTED_NOTE = "The run ended while this tool was at work; to go on runs it again first."
+INTERRUPTED_NOTE = "The run ended while this tool was running; Continue runs it again first."
 
 
-def show_run(trace_id: UUID, person: User) -> None:
-    """Draw the run, anew twice a second while it is at work."""
-    with services().database.read() as session:
+def show_run(services: Services, trace_id: UUID, person: User) -> None:
+    """Draw the run, and refresh it while it is running."""
+    with services.database.read() as session:
         trace = traces.load_trace(session, trace_id).trace
-    at_work = is_running(services(), trace)
-    st.fragment(_show_panel, run_every=REFRESH_SECONDS if at_work else None)(trace_id, person, at_work=at_work)
+    running = is_running(services, trace)
+    panel = st.fragment(_show_panel, run_every=REFRESH_SECONDS if running else None)
+    panel(services, trace_id, person, running=running)
 
 
-def _show_panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
-    ask = services().active_runs.get(trace_id)
-    with services().database.read() as session:
+def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bool) -> None:
+    active_run = services.active_runs.get(trace_id)
+    with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
-    if at_work != is_running(services(), record.trace) or st.query_params.get("trace") != str(trace_id):
-        # It has ended or goes on, or another one was begun: all of the page is another one now.
+    if running != is_running(services, record.trace) or st.query_params.get("trace") != str(trace_id):
+        # The run has ended or was continued, or another one was opened: the whole page changes.
         st.rerun()
-    if at_work:
-        _show_running(record, ask)
+    if running:
+        _show_running(record, active_run)
     else:
         _show_ended(record)
-        show_run_actions(record, person)
+        show_run_actions(services, record, person)
     if notice := st.session_state.pop("notice", None):
         st.error(escape_markdown(notice))
     answer = build_conclusion(record)
@@ -291,62 +294,60 @@ def _show_panel(trace_id: UUID, person: User, *, at_work: bool) -> None:
             record,
             editable=False,
             forkable=False,
-            on_act=lambda what: handle_run_action(record, person, what),
+            on_act=lambda action: handle_run_action(services, record, person, action),
             more={
                 "ratable": True,
-                "mendable": not at_work,
+                "mendable": not running,
                 "answers": [],
                 "conclusion": answer,
-                "interrupted": "The tool is at work …" if at_work else INTERRUPTED_NOTE,
+                "interrupted": "The tool is running …" if running else INTERRUPTED_NOTE,
                 "hint": "",
                 "spent": "",
             },
         )
-    if at_work and ask is not None and ask.streamed_text:
-        st.caption("The model says")
-        st.html(f'<div class="saying">{escape_html(ask.streamed_text[-MAX_STREAMED_CHARACTERS:])}</div>')
+    if running and active_run is not None and active_run.streamed_text:
+        st.caption("The model writes")
+        st.html(f'<div class="saying">{escape_html(active_run.streamed_text[-MAX_STREAMED_CHARACTERS:])}</div>')
 
 
-def _show_running(record: TraceRecord, ask: BackgroundRun | None) -> None:
-    trace = record.trace
-    took = ask.elapsed_seconds if ask is not None else (utc_now() - trace.started_at).total_seconds()
-    doing = (ask.phase if ask is not None else "") or f"step {len(record.steps) + 1}"
-    told = " · ".join(filter(None, (doing, format_seconds(took), format_trace_cost(record.steps))))
+def _show_running(record: TraceRecord, run: BackgroundRun | None) -> None:
+    seconds = run.elapsed_seconds if run is not None else (utc_now() - record.trace.started_at).total_seconds()
+    phase = (run.phase if run is not None else "") or f"step {len(record.steps) + 1}"
+    status = " · ".join(filter(None, (phase, format_seconds(seconds), format_trace_cost(record.steps))))
     with st.container(horizontal=True, vertical_alignment="center", key="at_work"):
-        st.markdown(f":material/pending: **At work** · {told}", width="stretch")
-        if ask is None:
+        st.markdown(f":material/pending: **Running** · {status}", width="stretch")
+        if run is None:
             st.caption("It runs in another process of this machine; stop it there.")
         else:
             st.button(
-                "Stopping …" if ask.stop_requested else "Stop",
+                "Stopping …" if run.stop_requested else "Stop",
                 key="stop",
                 icon=":material/stop:",
                 shortcut="Alt+S",
-                on_click=ask.stop,
-                disabled=ask.stop_requested,
+                on_click=run.stop,
+                disabled=run.stop_requested,
             )
 
 
 def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
-    took = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
-    told = " · ".join(filter(None, (_format_step_count(len(record.steps)), took, format_run_cost(trace.cost))))
+    duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
+    parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost))
+    summary = " · ".join(filter(None, parts))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
     if ending == "answered" or ending is None:
-        maker = "by following a demonstration" if trace.reasoner == REPLAY else escape_markdown(record.creator_name)
+        entry = REASONERS.get(trace.reasoner)
+        needs_model = entry is None or entry.needs_model
+        maker = escape_markdown(record.creator_name) if needs_model else "by replay (no model)"
         reviewed = f" · {trace.status}" if trace.ending and trace.status != "submitted" else ""
-        st.caption(f"{(trace.ending or trace.status).capitalize()} {maker}{reviewed} · {told}")
+        st.caption(f"{(trace.ending or trace.status).capitalize()} {maker}{reviewed} · {summary}")
         return
-    say = {"refused": st.info, "failed": st.error}.get(ending, st.warning)
-    say(f"**{ending.capitalize()}.** {_format_sentence(trace.failure)} {ENDING_ADVICE[ending]}")
-    st.caption(told)
-
-
-def _format_step_count(count: int) -> str:
-    return f"{count} step" if count == 1 else f"{count} steps"
+    show_notice = {"refused": st.info, "failed": st.error}.get(ending, st.warning)
+    show_notice(f"**{ending.capitalize()}.** {_format_sentence(trace.failure)} {ENDING_ADVICE[ending]}")
+    st.caption(summary)
 
 
 def _format_sentence(reason: str | None) -> str:
     """The reason with a capital letter and a full stop."""
-    told = (reason or "").strip().rstrip(".")
-    return escape_markdown(told[:1].upper() + told[1:] + ".") if told else ""
+    text = (reason or "").strip().rstrip(".")
+    return escape_markdown(text[:1].upper() + text[1:] + ".") if text else ""

@@ -49,7 +49,7 @@ def test_a_model_that_does_what_a_gold_trace_did_leaves_the_same_trace(town: Tow
 def test_words_are_heard_as_they_come(context: ToolContext) -> None:
     asked = ask(context, [LOOK, ENDS])
     assert asked.heard == "I look." + ENDS.text
-    quiet = ask(context, [LOOK, ENDS], HumanIQ(ALONE, stream=False))
+    quiet = ask(context, [LOOK, ENDS], stream=False)
     assert quiet.heard == ""
     assert kept(quiet.steps) == kept(asked.steps)
     assert [request.body.get("stream", False) for request in asked.requests + quiet.requests] == [True] * 2 + [
@@ -96,7 +96,7 @@ def test_a_broken_reply_is_answered_with_how_to_do_it_right_and_the_run_goes_on(
 ) -> None:
     broken, why = BROKEN[name]
     again = [broken] * (4 if isinstance(broken, Cut) and how == "whole" else 1)
-    asked = ask(context, [*again, LOOK, ENDS], HumanIQ(ALONE, stream=how == "streamed"))
+    asked = ask(context, [*again, LOOK, ENDS], stream=how == "streamed")
     assert asked.ended.ending == "answered", asked.ended.failure
     refused, looked = asked.steps
     assert (refused.tool, refused.observation) == (None, None)

@@ -60,6 +60,16 @@ def test_a_pipeline_that_breaks_leaves_the_other_its_say(town: Town) -> None:
     assert "3 in a row" in asked.steps[3].thought
 
 
+def test_a_thought_that_reads_like_an_answer_of_the_pipeline_does_not_end_it(town: Town) -> None:
+    broken = Says("From text only: I will search.")
+    script = [broken, *TEXT, *GRAPH]
+    whole = ask(town.context, script, LateFusion(AgentOptions(merge="random")))
+    assert [step.node for step in whole.steps] == ["text"] * 2 + ["text answer", "graph", "graph answer"]
+    resumed = ask(town.context, script[1:], LateFusion(AgentOptions(merge="random")), taken=whole.steps[:1])
+    assert [step.thought for step in resumed.steps] == [step.thought for step in whole.steps]
+    assert resumed.answer == whole.answer
+
+
 def test_it_goes_on_where_it_was(town: Town) -> None:
     script = [*TEXT, *GRAPH]
     whole = ask(town.context, script, LateFusion(AgentOptions(merge="random")))

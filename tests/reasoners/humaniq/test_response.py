@@ -6,8 +6,8 @@ import pytest
 
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import AgentOptions
-from tests.reasoners.agents import ask
 from tests.fixtures.town import Town
+from tests.reasoners.agents import ask
 from tests.servers.model import Fails, Reply, Says
 from tools.tool import ToolContext
 

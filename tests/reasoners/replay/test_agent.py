@@ -14,7 +14,7 @@ from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
-from evaluation.runs import score_answer
+from evaluation.metrics import score_answer
 from fewshot_library.encoder import SentenceEncoder
 from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
