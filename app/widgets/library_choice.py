@@ -11,6 +11,7 @@ from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.database import Database
 from db.libraries import DemonstrationFilter, LibraryVersion
+from runs.services import Services
 
 RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
 """Versions of a library that stand in the open, and older ones that are listed at all."""
@@ -28,9 +29,10 @@ def _cached_versions(database: Database, _count: int) -> list[LibraryVersion]:
         return libraries.list_versions(session)
 
 
-def choose_library(database: Database) -> SelectedLibrary:
+def choose_library(services: Services) -> SelectedLibrary:
     """Draw the list; what the address names, else all approved traces."""
-    every = [SelectedLibrary(None), *(SelectedLibrary(each) for each in list_versions(database))]
+    versions = list_versions(services.database)
+    every = [SelectedLibrary(services, None), *(SelectedLibrary(services, version) for version in versions)]
     named = str(st.query_params.get("library", APPROVED))
     chosen = next((each for each in every if named in (each.reference, _name_if_latest(each, every))), None)
     if chosen is None and named != APPROVED:

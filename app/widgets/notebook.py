@@ -139,7 +139,7 @@ def _format_times(step: Step) -> list[str]:
     if step.wall_seconds is not None:
         parts.append(f"written in {step.wall_seconds:.0f} s")
     if step.active_seconds is not None:
-        parts.append(f"{step.active_seconds:.0f} s of them at work")
+        parts.append(f"{step.active_seconds:.0f} s of them active")
     return parts
 
 

@@ -1,4 +1,4 @@
-"""The person at work: a name in the link, so that a reload and a shared machine tell people apart."""
+"""The current user: a name in the link, so that a reload and a shared machine tell people apart."""
 
 import getpass
 

@@ -66,7 +66,7 @@ def is_refused(ida: Asker, question: str) -> str:
     """Ask what no demonstration shows; gives the trace, which a reload shows again."""
     page = ida.page
     ida.look()
-    expect(page.get_by_text("No model is set up, so a demonstration is followed")).to_be_visible()
+    expect(page.get_by_text("No model is set up. Replay runs the actions")).to_be_visible()
     ida.ask(question)
     ida.ended("Refused")
     expect(page.get_by_text("I can't follow any demonstration here")).to_be_visible()
@@ -231,7 +231,7 @@ def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
     ida.choose("World", "harbour")
     ida.ask("Where is it?")
     expect(page.locator(".saying")).to_contain_text("I think aloud.", timeout=LONG)
-    expect(ida.steps.first).to_contain_text("The tool is at work", timeout=LONG)
+    expect(ida.steps.first).to_contain_text("The tool is running", timeout=LONG)
 
     # Whoever opens the link meanwhile sees the same, and may ask something else.
     ben = Asker(context.new_page(), oracle.url, "ben")
@@ -239,7 +239,7 @@ def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
     expect(ben.page.locator(".st-key-at_work")).to_be_visible()
     expect(ben.steps.first).to_contain_text("I think aloud.")
     ben.ask("And where is that?")
-    expect(ben.steps.first).to_contain_text("The tool is at work", timeout=LONG)
+    expect(ben.steps.first).to_contain_text("The tool is running", timeout=LONG)
 
     began = time.monotonic()
     page.keyboard.press("Alt+s")
@@ -278,7 +278,7 @@ def test_a_stopped_run_goes_on_to_its_end_once_its_tool_answers(page: Page, orac
     ida.look()
     ida.choose("World", "harbour")
     ida.ask("Where was it?")
-    expect(ida.steps.first).to_contain_text("The tool is at work", timeout=LONG)
+    expect(ida.steps.first).to_contain_text("The tool is running", timeout=LONG)
     page.keyboard.press("Alt+s")
     ida.ended("Stopped")
     stopped = ida.trace

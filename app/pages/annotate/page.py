@@ -108,7 +108,7 @@ KEYS = {
     "Ctrl+Enter": "Run the step, or submit the answer",
     "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
     "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons",
-    "1 … 5": "Rate the last observation (outside of text fields), then go on to the thought",
+    "1 … 5": "Rate the last observation (outside of text fields), then move to the thought",
     "Alt+T": "Go to the thought",
     "Alt+Z": "Undo the last step",
     "Alt+Y": "Bring the undone step back",
@@ -156,7 +156,7 @@ def show_workbench(services: Services, trace_id: UUID) -> None:
 
 
 def _show_read_only(recorder: AnnotationRecorder) -> None:
-    """Show what can be done with a trace that the person cannot edit: fix returned work, repair, fork, go on."""
+    """Show what can be done with a read-only trace: fix returned work, repair it, fork it, or open the next question."""
     database, record, person = recorder.services.database, recorder.record, recorder.person
     failure = find_failure(database, record.trace.id)
     with database.read() as session:

@@ -45,9 +45,8 @@ def show_history(database: Database) -> None:
                     on_click=_open_run,
                     args=(str(run.trace_id),),
                 )
-                st.caption(
-                    f"{run.started_at:%Y-%m-%d %H:%M} UTC · {escape_markdown(run.world)} · {escape_markdown(run.reasoner)}"
-                )
+                details = f"{run.started_at:%Y-%m-%d %H:%M} UTC · {run.world} · {run.reasoner}"
+                st.caption(escape_markdown(details))
 
 
 def _open_run(trace: str) -> None:
