@@ -58,7 +58,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
         )
     for kind, summary in summarize_scores(all_scores)["by_kind"].items():
         yield _replay_result(
-            f"replay, everywhere, {kind}", summary["questions"], summary, "all worlds whose sources each tell all"
+            f"replay, everywhere, {kind}", summary["questions"], summary, "worlds with all facts in every source"
         )
 
 

@@ -50,7 +50,7 @@ def parse_facts(file: Path, text: str) -> InstanceFacts:
     for name, fact in _iter_facts(file, text):
         facts_by_name[name].append(fact)
     if not facts_by_name["type"]:
-        raise MalformedFile(file, None, 'it declares nobody with a fact like type("Ann Lee", person)')
+        raise MalformedFile(file, None, 'it declares no person with a fact like type("Ann Lee", person)')
     return InstanceFacts(
         _UniverseBuilder(file, facts_by_name["type"]).build(facts_by_name),
         Counter(fact.args[0] for fact in facts_by_name["attribute"]),
@@ -89,7 +89,7 @@ class _UniverseBuilder:
             if kind != "person":
                 raise MalformedFile(file, fact.line, f"{name!r} is a {kind}; only people are known")
             if name in self._rows:
-                raise MalformedFile(file, fact.line, f"two people are called {name!r}, who cannot be told apart")
+                raise MalformedFile(file, fact.line, f"two people are called {name!r}; names must be unique")
             self._rows[self._require_text(name, fact)] = len(self._rows)
 
     def build(self, facts_by_name: Mapping[str, list[_PrologFact]]) -> Universe:
@@ -131,7 +131,7 @@ class _UniverseBuilder:
 
     def _find_row(self, name: str, fact: _PrologFact) -> int:
         if name not in self._rows:
-            raise MalformedFile(self._file, fact.line, f"{name!r} is nobody: no type({name!r}, person) is stated")
+            raise MalformedFile(self._file, fact.line, f"{name!r} is unknown: no type({name!r}, person) is stated")
         return self._rows[name]
 
     def _require_one_each(self, facts: list[_PrologFact], what: str) -> list[_PrologFact]:
@@ -197,7 +197,7 @@ class _UniverseBuilder:
                 if one == other or spouse[one] not in (NONE, other):
                     who = list(self._rows)[one]
                     reason = f"{who!r} has children with, or is married to, two people or themselves"
-                    raise MalformedFile(self._file, line, f"{reason}; here everybody has one partner at most")
+                    raise MalformedFile(self._file, line, f"{reason}; a person may have at most one partner")
                 spouse[one] = other
         return spouse
 

@@ -43,7 +43,7 @@ def parse_day(text: str) -> int:
     except ValueError:
         day = None
     if day is None:
-        raise ValueError(f"{text!r} is no day; days are written like 0929-10-28")
+        raise ValueError(f"{text!r} is not a valid day; write days like 0929-10-28")
     return day.toordinal()
 
 

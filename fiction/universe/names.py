@@ -51,7 +51,7 @@ def draw_namesakes(people: FamilyTrees, share: float, generator: np.random.Gener
     one, other = _draw_candidate_pairs(people, line)
     if len(one) < pairs:
         raise WorldError(
-            f"Only {2 * len(one):,} of these {len(line):,} people can share a name with somebody of another family; "
+            f"Only {2 * len(one):,} of these {len(line):,} people can share a name with a person of another family; "
             "ask for fewer collisions, more people or smaller families."
         )
     chosen = np.sort(np.argsort(generator.random(len(one)), kind="stable")[:pairs])

@@ -118,7 +118,7 @@ ANN = quote_string(UNIVERSE.titles[0])
         (["friend(Y_3, Y_2)", f"job({ANN}, Y_3)"], "Y_2", "its subject is no person"),
         (['friend("Nobody Atall", Y_2)'], "Y_2", "there is no person 'Nobody Atall'"),
         (['job(Y_2, "no job")'], "Y_2", "there is no job 'no job'"),
-        (['dob(Y_2, "today")'], "Y_2", "'today' is no day"),
+        (['dob(Y_2, "today")'], "Y_2", "'today' is not a valid day"),
         (
             [f"aggregate_all(count, distinct(job({ANN}, Y_2)), C)"],
             "C",

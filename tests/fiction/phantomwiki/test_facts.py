@@ -44,15 +44,15 @@ def test_couples_without_children_are_married_by_a_fact_of_their_own():
         ('type("Bo Lee", person).', 'type(" ", person).', "line 10: a name or value is blank"),
         ('gender("Bo Lee", "male").', "", "facts.pl: no gender of 'Bo Lee' is stated"),
         ('gender("Bo Lee", "male").', 'gender("Bo Lee", "x").', "the gender 'x' is neither female nor male"),
-        ('gender("Bo Lee", "male").', 'gender("Bob", "male").', "'Bob' is nobody"),
+        ('gender("Bo Lee", "male").', 'gender("Bob", "male").', "'Bob' is unknown"),
         ('job("Bo Lee", "judge").', 'job("Bo Lee", "a").\njob("Bo Lee", "a").', "'Bo Lee' has a second job"),
-        ('dob("Bo Lee", "0949-03-04").', 'dob("Bo Lee", "0949-3-4").', "'0949-3-4' is no day"),
-        ('dob("Bo Lee", "0949-03-04").', 'dob("Bo Lee", "0949-02-30").', "'0949-02-30' is no day"),
+        ('dob("Bo Lee", "0949-03-04").', 'dob("Bo Lee", "0949-3-4").', "'0949-3-4' is not a valid day"),
+        ('dob("Bo Lee", "0949-03-04").', 'dob("Bo Lee", "0949-02-30").', "'0949-02-30' is not a valid day"),
         ('parent("Di Lee", "Ann Lee").', 'parent("Di Lee", "Ed Oak").', "line 24: a second father of 'Di Lee'"),
         ('parent("Di Lee", "Ann Lee").', 'parent("Di Lee", "Di Lee").', "'Di Lee' would be their own parent"),
         ('friend_("Ann Lee", "Ed Oak").', 'friend_("Ann Lee", "Ann Lee").', "said to be their own friend"),
-        ('friend_("Ann Lee", "Ed Oak").', 'married_("Ann Lee", "Ed Oak").', "here everybody has one partner at most"),
-        ('friend_("Ann Lee", "Ed Oak").', 'married_("Ed Oak", "Ed Oak").', "here everybody has one partner at most"),
+        ('friend_("Ann Lee", "Ed Oak").', 'married_("Ann Lee", "Ed Oak").', "a person may have at most one partner"),
+        ('friend_("Ann Lee", "Ed Oak").', 'married_("Ed Oak", "Ed Oak").', "a person may have at most one partner"),
     ],
 )
 def test_inconsistent_facts_are_reported_with_their_line(old: str, new: str, message: str):
@@ -63,5 +63,5 @@ def test_inconsistent_facts_are_reported_with_their_line(old: str, new: str, mes
 
 
 def test_rules_alone_are_no_instance():
-    with pytest.raises(MalformedFile, match="it declares nobody"):
+    with pytest.raises(MalformedFile, match="it declares no person"):
         parse_facts(FILE, FACTS.split("type(")[0])

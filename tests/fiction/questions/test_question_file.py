@@ -48,9 +48,9 @@ def test_questions_are_selected_by_filters(file):
     assert like(kind="how many") == ["b"]
     assert like(needs="graph or text + web") == ["a"]
     # A question of unknown difficulty is as difficult as one likes.
-    assert like(lowest=4) == ["b", "4"]
-    assert like(highest=3) == ["a", "4"]
-    assert like(lowest=3, highest=9, kind="who") == ["a"]
+    assert like(min_difficulty=4) == ["b", "4"]
+    assert like(max_difficulty=3) == ["a", "4"]
+    assert like(min_difficulty=3, max_difficulty=9, kind="who") == ["a"]
     assert like(text="nowhere") == []
 
 

@@ -96,10 +96,10 @@ def test_indexed_lookups_equal_linear_searches(universe):
         assert universe.children.get_one(row).tolist() == [child for child, two in enumerate(parents) if row in two]
         friends = sorted(other for pair in pairs for other in pair if row in pair and other != row)
         assert universe.friends_of.get_one(row).tolist() == friends
-        assert universe.people_with("job", row).tolist() == np.flatnonzero(universe.job == row).tolist()
+        assert universe.find_people_with("job", row).tolist() == np.flatnonzero(universe.job == row).tolist()
         born = int(universe.birth[row])
         same = np.flatnonzero(universe.birth == born).tolist() if born >= 0 else []
-        assert universe.people_with("birth", born).tolist() == same
+        assert universe.find_people_with("birth", born).tolist() == same
 
 
 @given(st.integers(0, 9), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99))), st.lists(st.integers(0, 9)))
