@@ -63,7 +63,7 @@ def test_a_wrong_instance_is_refused_in_one_sentence(home: Path):
     facts.write_text(facts.read_text(encoding="utf-8").replace("0950-01-02", "0950-13-02"), encoding="utf-8")
     said = refused(home, "import", "bad", "--format", "phantomwiki", "--articles", facts.parent)
     assert said == (
-        f"showhow: {facts}, line 26: '0950-13-02' is no day; days are written like 0929-10-28. "
+        f"showhow: {facts}, line 26: '0950-13-02' is not a valid day; write days like 0929-10-28. "
         "Nothing was imported; mend the file and import it again."
     )
     assert told(home, "list").count("\n") == 1
