@@ -1,4 +1,4 @@
-"""Who holds which question until when, and how many people's traces of it stand."""
+"""Reservations of questions, and how many people have completed each."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -12,14 +12,14 @@ RESERVATION_PERIOD = timedelta(hours=2)
 
 
 def find_assignment(session: Session, question_id: UUID, user_id: UUID) -> Assignment | None:
-    """What the person has to do with the question, if anything."""
+    """Find the person's assignment of the question."""
     return session.scalar(
         select(Assignment).where(Assignment.question_id == question_id, Assignment.user_id == user_id)
     )
 
 
 def reserve_question(session: Session, question_id: UUID, user_id: UUID) -> Assignment:
-    """Reserve the question for the person for two hours from now, whatever the person did with it before."""
+    """Reserve the question for the person for two hours from now, whatever its state was."""
     place = find_assignment(session, question_id, user_id)
     if place is None:
         place = Assignment(question_id=question_id, user_id=user_id)
@@ -30,19 +30,19 @@ def reserve_question(session: Session, question_id: UUID, user_id: UUID) -> Assi
 
 
 def complete_assignment(session: Session, question_id: UUID, user_id: UUID) -> None:
-    """The person has answered the question and holds it no longer."""
+    """Mark the question as answered by the person and end the reservation."""
     place = reserve_question(session, question_id, user_id)
     place.state, place.until = "done", None
     session.flush()
 
 
 def select_completed_traces() -> Select[Trace]:
-    """The traces that count as a person's answer."""
+    """Select the traces that count as a person's answer."""
     return select(Trace).where(Trace.status.in_(("submitted", "approved")), Trace.author_id.is_not(None))
 
 
 def update_completed_count(session: Session, question_id: UUID) -> None:
-    """Write anew how many people's traces of the question stand, which the queue goes by."""
+    """Update the number of people who completed the question; the queue depends on it."""
     question = session.get_one(Question, question_id, with_for_update=True)
     people = select_completed_traces().where(Trace.question_id == question_id)
     question.completed = session.scalar(people.with_only_columns(func.count(Trace.author_id.distinct()))) or 0

@@ -1,4 +1,4 @@
-"""Many rows at once, past the mapper: for importing and for filling a store."""
+"""Insert many rows at once without the mapper, for imports and for filling a database."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -9,12 +9,12 @@ from sqlalchemy.orm import Session
 from db.models import Base
 
 
-def field_values(noun: Base) -> dict[str, Any]:
-    """A noun's fields by name."""
-    return {column.name: getattr(noun, column.name) for column in fields(noun)}
+def field_values(row: Base) -> dict[str, Any]:
+    """Return the fields of a row by name."""
+    return {column.name: getattr(row, column.name) for column in fields(row)}
 
 
 def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any]]) -> None:
-    """Write the rows, each with every field of the noun, as they are: keys and versions included."""
+    """Insert the rows as they are, keys and versions included; each has every column of the table."""
     if rows:
         session.execute(kind.__table__.insert(), list(rows))  # type: ignore[attr-defined]

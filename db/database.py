@@ -1,10 +1,10 @@
-"""The connection to the store: one write transaction at a time on SQLite, any number of readers.
+"""The connection to the database: one write transaction at a time on SQLite, any number of readers.
 
 StoreError
-  Missing            there is no such row
-  Conflict           the row has moved on since the caller saw it, or may not be changed any more
+  RowNotFound        there is no such row
+  Conflict           the row was changed since the caller read it, or may not be changed any more
   StoreFull          the disk is full; nothing of the change was written
-  StoreUnavailable   the database is locked, gone or broken
+  StoreUnavailable   the database is locked, missing or damaged
 """
 
 import sqlite3
@@ -39,7 +39,7 @@ POSTGRESQL_UNDEFINED_STATES = ("42P01", "42703")
 
 
 class StoreError(Exception):
-    """The store did not do what it was asked; the message says why and what to do next."""
+    """A change or query failed; the message says why and what to do next."""
 
 
 class RowNotFound(StoreError):
@@ -47,35 +47,35 @@ class RowNotFound(StoreError):
 
 
 class Conflict(StoreError):
-    """What was to be changed has been changed by somebody else, or may not be changed any more."""
+    """The row was changed meanwhile, or may not be changed any more."""
 
 
 class StoreFull(StoreError):
-    """There is no room left on the disk."""
+    """The disk is full."""
 
 
 class StoreUnavailable(StoreError):
-    """The database is locked, gone or broken."""
+    """The database is locked, missing or damaged."""
 
 
 class Database:
-    """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened at the first use."""
+    """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened on first use."""
 
     def __init__(self, url: str) -> None:
         self.url = _parse_database_url(url)
         self.engine = _build_engine(self.url)
         self._read_engine = self.engine.execution_options(reads_only=True)
-        # SQLite's own waiting is a lottery: under load some writer loses it for seconds. Threads take turns here.
+        # SQLite does not queue writers: under load one may wait for seconds. Threads take turns here.
         self._write_lock = threading.Lock() if self.is_sqlite else None
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether the database is a file of SQLite's."""
+        """Whether the database is a SQLite file."""
         return self.engine.dialect.name == "sqlite"
 
     @contextmanager
     def begin(self) -> Iterator[Session]:
-        """One write transaction: all of it is on disk when the block ends, or none of it and a StoreError."""
+        """Open a write transaction: after the block all of it is on disk, or none and a StoreError is raised."""
         with (
             _translate_errors(),
             self._write_slot(),
@@ -86,7 +86,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for reading; what it gives are plain objects afterwards."""
+        """Open a session for reading; its objects stay usable afterwards."""
         with _translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
             yield session
 
@@ -143,18 +143,18 @@ def _build_engine(url: URL) -> Engine:
 
 
 def _configure_sqlite_connection(connection: Any, _record: Any) -> None:
-    # The driver's own transactions begin too late to be immediate; ours are begun below.
+    # The driver would begin transactions too late for BEGIN IMMEDIATE; _begin_sqlite_transaction does.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
     # An acknowledged step survives a loss of power, not only the end of the process.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    # 16 MB a connection, so that the lists of a large store are walked in memory.
+    # 16 MB per connection, so that the lists of a large database are read from memory.
     connection.execute("PRAGMA cache_size = -16000")
 
 
 def _begin_sqlite_transaction(connection: Any) -> None:
-    # A writer that asks for the lock at once waits its turn; one that asks in the middle would fail.
+    # A writer that takes the lock at the start waits its turn; one that takes it later would fail.
     reads_only = connection.get_execution_options().get("reads_only", False)
     connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
@@ -171,7 +171,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _translate_error(failed: SQLAlchemyError) -> StoreError | None:
-    """The failure in our own words; None when it is a fault of the program."""
+    """Convert the error to a StoreError; None for a bug in the program."""
     match failed:
         case StaleDataError():
             return Conflict("this was changed elsewhere a moment ago; nothing was overwritten, look at the newer state")
@@ -195,13 +195,13 @@ def _translate_driver_error(failed: DBAPIError) -> StoreError:
     sqlite = getattr(failed.orig, "sqlite_errorcode", 0) & 0xFF
     state = getattr(failed.orig, "sqlstate", None) or ""
     if sqlite in SQLITE_FULL_CODES or state in POSTGRESQL_FULL_STATES:
-        return StoreFull(
-            f"the disk is full or cannot be written ({message}); free some space and do it again, nothing stored is lost"
-        )
+        hint = "free some space and do it again, nothing stored is lost"
+        return StoreFull(f"the disk is full or cannot be written ({message}); {hint}")
     if sqlite in SQLITE_BUSY_CODES or state.startswith(POSTGRESQL_BUSY_STATES):
         return _busy_error(message)
     if message.startswith(("no such table", "no such column")) or state in POSTGRESQL_UNDEFINED_STATES:
-        return StoreUnavailable(f"the database is not of this program's version ({message}); run `showhow db upgrade`")
+        hint = "run `showhow db upgrade`"
+        return StoreUnavailable(f"the database is not of this program's version ({message}); {hint}")
     return StoreUnavailable(
         f"the database does not answer ({message}); see that it is there and sound, and do it again"
     )
@@ -212,5 +212,5 @@ def _busy_error(message: str) -> StoreUnavailable:
 
 
 def _driver_message(failed: StatementError) -> str:
-    """The driver's own words, their first line."""
+    """Return the first line of the driver's message."""
     return str(failed.orig).strip().partition("\n")[0]

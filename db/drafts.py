@@ -1,4 +1,4 @@
-"""What is being typed and has not been run or submitted."""
+"""Drafts: the step or answer that is being typed, before it is run or submitted."""
 
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,7 @@ from db.models import Draft, Trace, utc_now
 
 
 def save_draft(session: Session, trace_id: UUID, content: dict[str, Any]) -> Draft:
-    """Keep `content` as the trace's draft; a page that was opened earlier than the draft's own does not replace it."""
+    """Store `content` as the draft of the trace; Conflict if the stored one comes from a page that was opened later."""
     trace = session.get(Trace, trace_id)
     if trace is None:
         raise RowNotFound("this trace is no longer there; go back to the queue")
@@ -29,5 +29,5 @@ def save_draft(session: Session, trace_id: UUID, content: dict[str, Any]) -> Dra
 
 
 def find_draft(session: Session, trace_id: UUID) -> Draft | None:
-    """The trace's draft, if something is being typed."""
+    """Find the draft of the trace."""
     return session.get(Draft, trace_id)

@@ -1,4 +1,4 @@
-"""Libraries of demonstrations: which approved traces there are to freeze, and the frozen, numbered versions."""
+"""Libraries of demonstrations: the approved traces that can be frozen, and the frozen, numbered versions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,25 +18,25 @@ HUMAN = "human"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemonstrationFilter:
-    """Which approved traces: every condition that is given must hold."""
+    """Conditions on approved traces; all that are set must hold."""
 
     project: str | None = None
     kind: str | None = None
     """Of the question."""
     rating: float | None = None
-    """The mean of the steps' stars is at least this; a trace without stars has none."""
+    """The least mean rating of the steps; a trace without ratings does not match."""
     by: str | None = None
     """PEOPLE or MODELS."""
     text: str | None = None
-    """Words that the question has, each anywhere in it."""
+    """Words that the question contains, in any order."""
 
     def active_conditions(self) -> dict[str, Any]:
-        """The conditions that are given, by name."""
+        """Return the conditions that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Demonstration(NamedTuple):
-    """An approved trace as a library knows it."""
+    """An approved trace as it is listed in a library."""
 
     trace_id: UUID
     question_id: UUID
@@ -51,11 +51,11 @@ class Demonstration(NamedTuple):
     tools: tuple[str, ...] = ()
     """Of its steps, in order."""
     rating: float | None = None
-    """The mean of its steps' stars."""
+    """The mean rating of its steps."""
 
 
 class LibraryVersion(NamedTuple):
-    """A library's version in a line."""
+    """One row of the list of library versions."""
 
     id: UUID
     name: str
@@ -66,14 +66,14 @@ class LibraryVersion(NamedTuple):
 
 
 class DemonstrationFacets(NamedTuple):
-    """What demonstrations can be chosen by, in the order of the alphabet."""
+    """The values that demonstrations can be filtered by, in alphabetical order."""
 
     projects: list[str]
     kinds: list[str]
 
 
 def list_candidates(session: Session, conditions: DemonstrationFilter) -> list[Demonstration]:
-    """The approved traces that fit, by id, so that their order is the same in every database."""
+    """List the approved traces that match, ordered by id, so that every database gives the same order."""
     chosen = _apply_filter(_select_pool(None), conditions)
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
@@ -86,8 +86,8 @@ def list_demonstrations(
     start: int = 0,
     limit: int = 20,
 ) -> list[Demonstration]:
-    """Some of those that fit: of the version in its order, without one of all approved traces, the latest first."""
-    # This is how the index of traces by status lies, so that a page costs no sorting of all.
+    """List matching demonstrations of a version in its order, or of all approved ones, the latest first."""
+    # The index of traces by status has this order, so that a page needs no sorting.
     order = (Trace.submitted_at.desc(), Trace.id.desc()) if version_id is None else (LibraryItem.position,)
     chosen = _apply_filter(_select_pool(version_id), conditions).order_by(*order).offset(start).limit(limit)
     ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
@@ -95,13 +95,13 @@ def list_demonstrations(
 
 
 def count_demonstrations(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> int:
-    """How many fit, of the version or of all approved traces."""
+    """Count the matching demonstrations of a version, or of all approved traces."""
     fitting = _apply_filter(_select_pool(version_id), conditions).with_only_columns(func.count(Trace.id))
     return session.scalar(fitting) or 0
 
 
 def list_matching_ids(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> list[UUID]:
-    """The traces that fit: of the version in its order, without one of all approved traces, by id."""
+    """List the ids of matching traces of a version in its order, or of all approved ones ordered by id."""
     order = Trace.id if version_id is None else LibraryItem.position
     return list(
         session.scalars(_apply_filter(_select_pool(version_id), conditions).with_only_columns(Trace.id).order_by(order))
@@ -109,7 +109,7 @@ def list_matching_ids(session: Session, conditions: DemonstrationFilter, version
 
 
 def list_facets(session: Session, version_id: UUID | None = None) -> DemonstrationFacets:
-    """The projects and kinds of the version's demonstrations, or of all approved traces."""
+    """List the projects and question kinds of a version, or of all approved traces."""
     among = _select_pool(version_id)
     names, kinds = (
         set(session.scalars(among.with_only_columns(of).distinct())) for of in (Project.name, Question.kind)
@@ -118,13 +118,13 @@ def list_facets(session: Session, version_id: UUID | None = None) -> Demonstrati
 
 
 def approval_fingerprint(session: Session) -> tuple[int, UUID | None]:
-    """Another one after a trace is approved, returned or imported; found without reading the traces."""
+    """Return a value that changes when a trace is approved, returned or imported; no trace is read for it."""
     approved = session.scalar(select(func.count()).select_from(Trace).where(Trace.status == "approved")) or 0
     return approved, session.scalar(select(Judgement.id).order_by(Judgement.id.desc()).limit(1))
 
 
 def store_version(session: Session, name: str, traces: Sequence[UUID], card: dict[str, Any]) -> Library:
-    """The next version of the library of that name, with the traces in their order."""
+    """Store the next version of the named library with these traces in this order."""
     if not name.strip() or "/" in name or ":" in name:
         raise Conflict(f"a library cannot be called {name!r}; give it a name without / and :")
     if not traces:
@@ -143,7 +143,7 @@ def store_version(session: Session, name: str, traces: Sequence[UUID], card: dic
 
 
 def list_versions(session: Session, name: str | None = None) -> list[LibraryVersion]:
-    """Every version, by name, the latest of each first."""
+    """List all versions by name, the latest of each library first."""
     counted = (
         select(Library, func.count(LibraryItem.position))
         .outerjoin(LibraryItem, LibraryItem.library_id == Library.id)
@@ -159,12 +159,12 @@ def list_versions(session: Session, name: str | None = None) -> list[LibraryVers
 
 
 def count_versions(session: Session) -> int:
-    """How many versions there are of all libraries; they only grow in number."""
+    """Count the versions of all libraries; the number never decreases."""
     return session.scalar(select(func.count(Library.id))) or 0
 
 
 def find_version(session: Session, reference: str) -> Library:
-    """The version that NAME:NUMBER names, or the latest of NAME."""
+    """Find the version NAME:NUMBER, or the latest of NAME."""
     name, colon, number = reference.partition(":")
     chosen = select(Library).where(Library.name == name).order_by(Library.number.desc()).limit(1)
     if colon:
@@ -178,7 +178,7 @@ def find_version(session: Session, reference: str) -> Library:
 
 
 def load_demonstrations(session: Session, library_id: UUID) -> list[Demonstration]:
-    """What the version holds, in its order."""
+    """Load the demonstrations of the version in its order."""
     chosen = _select_pool(library_id)
     return _load_with_steps(
         session, chosen.order_by(LibraryItem.position), _select_steps(chosen.with_only_columns(Trace.id))
@@ -186,7 +186,7 @@ def load_demonstrations(session: Session, library_id: UUID) -> list[Demonstratio
 
 
 def list_split_questions(session: Session, split: str) -> list[tuple[UUID, str]]:
-    """The id and the text of every question of that split."""
+    """List the id and text of each question of the split."""
     rows = session.execute(select(Question.id, Question.text).where(Question.split == split).order_by(Question.id))
     return [(row.id, row.text) for row in rows]
 
@@ -212,7 +212,7 @@ def _select_demonstrations() -> Any:
 
 
 def _select_pool(version_id: UUID | None) -> Any:
-    """The traces of the version, or all that are approved."""
+    """Select the traces of the version, or all approved ones."""
     if version_id is None:
         return _select_demonstrations().where(Trace.status == "approved")
     return (
@@ -223,7 +223,6 @@ def _select_pool(version_id: UUID | None) -> Any:
 
 
 def _apply_filter(chosen: Any, conditions: DemonstrationFilter) -> Any:
-    """Those of them that fit."""
     if conditions.project is not None:
         chosen = chosen.where(Project.name == conditions.project)
     if conditions.kind is not None:

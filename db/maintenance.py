@@ -1,4 +1,4 @@
-"""Looking after a database: what is wrong with it, and a copy in safety."""
+"""Checks and backups of a database."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from db.schema import current_revision, latest_revision
 
 
 def check_database(database: Database) -> list[str]:
-    """What is wrong with the database, a sentence each; [] when nothing is."""
+    """Check the database and return its problems, a sentence each."""
     problems = []
     at = current_revision(database)
     with database.read() as session:
@@ -30,9 +30,8 @@ def check_database(database: Database) -> list[str]:
         if at == latest_revision():
             problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
         else:
-            problems.append(
-                f"the database is at revision {at or 'none'}, the program at {latest_revision()}; run `showhow db upgrade`"
-            )
+            revisions = f"the database is at revision {at or 'none'}, the program at {latest_revision()}"
+            problems.append(f"{revisions}; run `showhow db upgrade`")
     return problems
 
 
@@ -64,7 +63,7 @@ def _find_miscounted_questions(session: Session) -> Iterator[str]:
 
 
 def back_up_database(database: Database, path: Path) -> None:
-    """Copy the whole database into a new file: a SQLite database, or what pg_dump writes in its custom format."""
+    """Copy the whole database into a new file: a SQLite database, or a dump in the custom format of pg_dump."""
     if path.exists():
         raise StoreError(f"{path} is there already; name a new file for the backup")
     if not path.parent.is_dir():
@@ -105,7 +104,7 @@ def _dump_postgresql(database: Database, target: Path) -> None:
     if program is None:
         raise StoreUnavailable("pg_dump is not installed; install PostgreSQL's client programs, then back up again")
     url = database.url.set(drivername="postgresql", password=None)
-    # The password goes by the environment: a command line can be read by everyone on the machine.
+    # The password is passed in the environment: every user of the machine can read a command line.
     environment = {**os.environ, **({"PGPASSWORD": str(database.url.password)} if database.url.password else {})}
     done = subprocess.run(  # noqa: S603 - pg_dump with the database's own address
         [program, "--format=custom", f"--file={target}", f"--dbname={url.render_as_string()}"],

@@ -1,6 +1,6 @@
 """Adding a trace from another database: keys are UUIDs, so traces of two machines merge and nothing is overwritten.
 
-The calls of models behind a trace do not come with it; they stay in the database that they were made in.
+The model calls of a trace are not merged; they stay in the database that they were made in.
 """
 
 from typing import Any, Literal, TypeVar
@@ -21,7 +21,7 @@ ModelType = TypeVar("ModelType", bound=Base)
 
 
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
-    """Add the trace with all that belongs to it; one that is here already is compared and left as it is.
+    """Add the trace with everything that belongs to it; one that is stored already is compared and not changed.
 
     Projects and people are matched by name, questions by id, or by text within their project.
     """
@@ -57,7 +57,7 @@ def _parents_first(steps: list[Step]) -> list[Step]:
 
 
 def _merge_user(session: Session, key: UUID, name: str) -> UUID:
-    """The key of the person of that name here; a new one keeps the key from elsewhere if it is free."""
+    """Return the id of the user of that name here; a new user gets the id from elsewhere if it is free."""
     user_id = session.scalar(select(User.id).where(User.name == name))
     if user_id is not None:
         return user_id
@@ -82,9 +82,9 @@ def _merge_question(session: Session, question: Question, project: Project) -> Q
     return _insert_row(session, Question, question, project_id=project.id, position=position, completed=0)
 
 
-def _insert_row(session: Session, kind: type[ModelType], noun: ModelType, **other: Any) -> ModelType:
-    # Past the mapper, which would number a new row's version from 1 and forget how often it was changed.
-    row = {**field_values(noun), **other}
+def _insert_row(session: Session, kind: type[ModelType], source: ModelType, **other: Any) -> ModelType:
+    # Without the mapper, which would number the version of a new row from 1.
+    row = {**field_values(source), **other}
     insert_rows(session, kind, [row])
     return session.get_one(kind, row["id"])
 

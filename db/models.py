@@ -1,4 +1,4 @@
-"""The nouns of Showhow: plain dataclasses that SQLAlchemy can store.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
@@ -19,16 +19,16 @@ from db.types import ExactJson, ExactText, UtcDateTime
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 GENERATED_REASONER = "generated"
-"""The reasoner of a trace that follows the gold reasoning of a generated world's question."""
+"""The reasoner of traces that follow the gold reasoning of a generated world."""
 RUN_ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
-"""Of a run: it answered; it said that it could not; a person or a limit ended it; it broke."""
+"""How a run ended: with an answer, with a refusal, by a person, by a limit, or with an error."""
 ROLES = ("annotator", "reviewer", "admin")
 MODEL_CALL_STATES = ("open", "answered", "failed", "lost")
 """Of a request to a model: sent; its reply is stored; it failed; its process ended before the reply was stored."""
 
 
 def utc_now() -> datetime:
-    """This moment in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
@@ -79,7 +79,7 @@ class Project(Base):
 
 
 class Question(Base):
-    """What is asked, with every gold answer as {"text", "entity"} and, where known, the gold decomposition."""
+    """A question with its gold answers as {"text", "entity"} and, where known, its gold decomposition."""
 
     __tablename__ = "question"
     __table_args__ = (
@@ -92,7 +92,7 @@ class Question(Base):
     position: Mapped[int]
     text: Mapped[str]
     source_id: Mapped[str | None] = mapped_column(default=None)
-    """The question's own id in the data set that it came from."""
+    """The question's id in its data set."""
     dataset: Mapped[str | None] = mapped_column(default=None)
     split: Mapped[str | None] = mapped_column(default=None)
     kind: Mapped[str | None] = mapped_column(default=None)
@@ -100,7 +100,7 @@ class Question(Base):
     decomposition: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     completed: Mapped[int] = mapped_column(default=0)
-    """How many people's traces of it are submitted or approved; kept by the store for the queue."""
+    """How many people have a submitted or approved trace of it; the store updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
@@ -115,7 +115,7 @@ class Run(Base):
     world: Mapped[str]
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     library_id: Mapped[UUID | None] = mapped_column(default=None)
-    """The version that its demonstrations came from; no foreign key, since it may live in another database."""
+    """The library version of its demonstrations; no foreign key, since it may be in another database."""
     model: Mapped[str | None] = mapped_column(default=None)
     """The language model's name; None for a reasoner without one, and where it was not recorded."""
     encoder: Mapped[str | None] = mapped_column(default=None)
@@ -134,7 +134,7 @@ class Run(Base):
 
 
 class Trace(Base):
-    """A solution process, by a person or by a reasoner; approved, it is a demonstration."""
+    """The solution process of a person or a reasoner; an approved one is a demonstration."""
 
     __tablename__ = "trace"
     __table_args__ = (
@@ -152,17 +152,17 @@ class Trace(Base):
     reasoner: Mapped[str] = mapped_column(default="human")
     status: Mapped[str] = mapped_column(default="draft")
     answer_text: Mapped[str | None] = mapped_column(default=None)
-    """The answer that the text sources give."""
+    """The answer according to the text sources."""
     answer_graph: Mapped[str | None] = mapped_column(default=None)
-    """The answer that the graph gives."""
+    """The answer according to the graph."""
     answer_model: Mapped[str | None] = mapped_column(default=None)
-    """The answer that the author knows without a source."""
+    """The author's answer without a source."""
     final_answer: Mapped[str | None] = mapped_column(default=None)
     final_thought: Mapped[str | None] = mapped_column(default=None)
     parent_id: Mapped[UUID | None] = mapped_column(default=None)
-    """The trace that this one was forked from; no foreign key, since it may live in another database."""
+    """The trace that this one was forked from; no foreign key, since it may be in another database."""
     parent_position: Mapped[int | None] = mapped_column(default=None)
-    """The last step taken over from the parent trace."""
+    """The position of the last step copied from the parent trace."""
     started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     submitted_at: Mapped[datetime | None] = mapped_column(default=None)
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
@@ -170,9 +170,9 @@ class Trace(Base):
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     """What the run was started with and found out; db/trace_configuration.py has it as attributes."""
     cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """What the calls of the language model took in all, as in a step's usage."""
+    """The total usage of the model calls, in the form of a step's usage."""
     ending: Mapped[str | None] = mapped_column(default=None)
-    """How a run ended, one of ENDINGS; unset while it is at work, and of a person's trace."""
+    """How a run ended, one of RUN_ENDINGS; None while it is running, and for a person's trace."""
     failure: Mapped[str | None] = mapped_column(default=None)
     """Why a run ended without an answer, in a sentence."""
     version: Mapped[int] = mapped_column(default=1, nullable=False)
@@ -194,8 +194,8 @@ class Step(Base):
         # Opens a trace, removed steps included, and counts and rates its steps without reading long observations.
         Index("ix_step_trace", "trace_id", "removed_at", "rating"),
         partial_index("removed_at is null", "ux_step_position", "trace_id", "position", unique=True),
-        # What tools are worth is counted from these alone, without reading long observations; in the order of latency
-        # a percentile is a place. Errors and what models took are read where there are any.
+        # Tool reports are counted from these indexes alone, without reading long observations; in the order of
+        # latency a percentile is a position. Errors and usage are read only where there are any.
         Index("ix_step_tool", *TOOL_CALL_COLUMNS),
         partial_index("error is not null", "ix_step_failed", "tool", "trace_id"),
         partial_index(CALLED_MODEL_CONDITION, "ix_step_modelled", "tool", "trace_id"),
@@ -208,7 +208,7 @@ class Step(Base):
     tool: Mapped[str | None] = mapped_column(default=None)
     arguments: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     origins: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """For each argument where its value came from; the forms are in reasoners/provenance.py."""
+    """The origin of each argument's value; reasoners/provenance.py defines the forms."""
     observation: Mapped[str | None] = mapped_column(default=None)
     data: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     """The tool's result as JSON values, or what a step without a tool decided."""
@@ -226,11 +226,11 @@ class Step(Base):
     """What model calls took: under "thought" those that wrote the step, under "tool" those of its tool or its end."""
     started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
-    """Unset while the tool runs or the step is open, and for good when the process died meanwhile."""
+    """None while the tool runs or the step is open, and if the process ended meanwhile."""
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
-    """From the moment the step could be composed to the moment it was run."""
+    """From the moment the step could be composed until it was run."""
     active_seconds: Mapped[float | None] = mapped_column(default=None)
-    """The part of it in which the person was at work: page visible, no pause of over 30 s."""
+    """The part of it in which the person was active: page visible, no pause of over 30 s."""
     parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
     """The step that this one is a child of, in the same trace."""
     removed_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -284,13 +284,13 @@ class ModelCall(Base):
 
 
 class Edit(Base):
-    """What a change of a trace or a step replaced, with who and when."""
+    """The values that a change of a trace or step replaced, with the editor and the time."""
 
     __tablename__ = "edit"
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)
     action: Mapped[str]
-    """What was done: thought, rating, run again, undo, redo, answer, status ..."""
+    """The kind of change: thought, rating, run again, undo, redo, answer, status ..."""
     before: Mapped[dict[str, Any]]
     step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
     editor_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
@@ -299,7 +299,7 @@ class Edit(Base):
 
 
 class Draft(Base):
-    """The step or answer that is being typed in a trace and has not been run or submitted yet."""
+    """The step or answer that is being typed in a trace, before it is run or submitted."""
 
     __tablename__ = "draft"
 
@@ -309,7 +309,7 @@ class Draft(Base):
 
 
 class Assignment(Base):
-    """Who has which question until when; a skipped one keeps its reason."""
+    """A question reserved for, skipped or answered by a person."""
 
     __tablename__ = "assignment"
     __table_args__ = (
@@ -328,7 +328,7 @@ class Assignment(Base):
 
 
 class Judgement(Base):
-    """What a person thinks of a trace, alone or beside another: approval, preference, truthfulness ..."""
+    """A judgement of a trace, alone or against another one: approval, preference, truthfulness, a score ..."""
 
     __tablename__ = "judgement"
 
@@ -337,14 +337,14 @@ class Judgement(Base):
     value: Mapped[str]
     judge_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
     other_trace_id: Mapped[UUID | None] = mapped_column(default=None)
-    """The trace it was compared with; no foreign key, since it may live in another database."""
+    """The trace that it was compared with; no foreign key, since it may be in another database."""
     comment: Mapped[str] = mapped_column(default="")
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Library(Base):
-    """A frozen, numbered set of demonstrations; a run names the name and number that it used."""
+    """A frozen, numbered version of a set of demonstrations; a run stores the name and number that it used."""
 
     __tablename__ = "library"
     __table_args__ = (UniqueConstraint("name", "number"),)
@@ -357,7 +357,7 @@ class Library(Base):
 
 
 class LibraryItem(Base):
-    """One demonstration's place in a library version."""
+    """The position of a demonstration in a library version."""
 
     __tablename__ = "library_item"
 

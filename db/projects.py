@@ -1,4 +1,4 @@
-"""Projects, their questions and the people who work on them."""
+"""Projects, their questions and their users."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ INSERT_BATCH_SIZE = 1_000
 
 
 class QuestionSource(Protocol):
-    """What a reader of question files gives."""
+    """A question as it is read from a file of a data set."""
 
     @property
     def text(self) -> str: ...
@@ -38,14 +38,14 @@ class QuestionSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuestionImportCounts:
-    """How many questions were new, and how many the project already had."""
+    """The numbers of new questions and of those that the project already had."""
 
     added: int
     existing: int
 
 
 def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES) -> User:
-    """The person of that name; a new one gets the roles."""
+    """Find the user of that name, or create one with these roles."""
     user = session.scalar(select(User).where(User.name == name))
     if user is None:
         user = User(name=name, roles=list(roles))
@@ -55,19 +55,19 @@ def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES
 
 
 def list_projects(session: Session) -> list[Project]:
-    """Every project, the oldest first."""
+    """List all projects, the oldest first."""
     return list(session.scalars(select(Project).order_by(Project.created_at, Project.id)))
 
 
 def find_project(session: Session, name: str) -> Project | None:
-    """The project of that name, if there is one."""
+    """Find the project of that name."""
     return session.scalar(select(Project).where(Project.name == name))
 
 
 def create_project(
     session: Session, name: str, world: str, *, guidelines: str = "", tools: Sequence[str] = ()
 ) -> Project:
-    """A new project over that world; an empty list of tools means all of them."""
+    """Create a project over the world; an empty list of tools means all built-in tools."""
     if not name.strip():
         raise Conflict("a project needs a name")
     if find_project(session, name) is not None:
@@ -79,7 +79,7 @@ def create_project(
 
 
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
-    """Have the project offer these tools; none means all of Showhow's own."""
+    """Set the tools that the project offers; an empty list means all built-in tools."""
     project = find_project(session, name)
     if project is None:
         raise RowNotFound(f"there is no project {name!r}")
@@ -88,7 +88,7 @@ def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
 
 
 def get_or_create_project(session: Session, name: str, *, world: str | None = None) -> Project:
-    """The project of that name; a new one needs a world."""
+    """Find the project of that name, or create one over the world."""
     project = find_project(session, name)
     if project is not None:
         if world is not None and world != project.world:
@@ -102,7 +102,7 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
-    """Put the records behind the project's questions; one with the same source id and text is not added twice."""
+    """Append the questions to the project, except those whose source id and text it already has."""
     stored = select(Question.source_id, Question.text).where(Question.project_id == project_id)
     stored_keys = {(source_id, text) for source_id, text in session.execute(stored)}
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
@@ -126,7 +126,7 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
 
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
-    """The project's question with the record's source id and text; Missing when it has none."""
+    """Find the project's question with the record's source id and text; RowNotFound without one."""
     matching = select(Question).where(Question.project_id == project_id, Question.text == record.text)
     question = session.scalar(
         matching.where(Question.source_id == record.source_id).order_by(Question.position).limit(1)
@@ -155,24 +155,24 @@ def _question_row(record: QuestionSource, project_id: UUID, position: int) -> di
 
 
 def list_questions(session: Session, project_id: UUID, *, limit: int = 100, after: int = 0) -> list[Question]:
-    """The project's questions behind position `after`, in order."""
+    """List the project's questions after the position `after`, in order."""
     questions = select(Question).where(Question.project_id == project_id, Question.position > after)
     return list(session.scalars(questions.order_by(Question.position).limit(limit)))
 
 
 def list_question_texts(session: Session, project_id: UUID) -> list[str]:
-    """What the project's questions ask, in order."""
+    """List the texts of the project's questions in order."""
     return list(
         session.scalars(select(Question.text).where(Question.project_id == project_id).order_by(Question.position))
     )
 
 
 def count_questions(session: Session, project_id: UUID) -> int:
-    """How many questions the project has."""
+    """Count the project's questions."""
     return session.scalar(select(func.count()).select_from(Question).where(Question.project_id == project_id)) or 0
 
 
 def list_question_kinds(session: Session, names: Sequence[str]) -> list[str]:
-    """The kinds of the questions of these projects, in the order of the alphabet."""
+    """List the question kinds of these projects in alphabetical order."""
     kinds = select(Question.kind).join(Project, Project.id == Question.project_id).where(Project.name.in_(names))
     return sorted(kind for kind in session.scalars(kinds.distinct()) if kind is not None)

@@ -1,4 +1,4 @@
-"""Which question a person answers next: nobody is given one that others hold, and nobody waits for the idle."""
+"""The queue of questions of a person: reservations keep two people from the same question and expire."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,7 +13,7 @@ from db.models import Assignment, Draft, Judgement, Project, Question, Step, Tra
 
 @dataclass(frozen=True, slots=True)
 class ProjectProgress:
-    """How far a project is: `done` of `total` questions, `mine` by this person, `skipped` by this person."""
+    """The progress of a project: `done` of `total` questions, and how many a person completed and skipped."""
 
     done: int
     total: int
@@ -23,16 +23,16 @@ class ProjectProgress:
 
 @dataclass(frozen=True, slots=True)
 class OpenTrace:
-    """A draft or a returned trace in a person's queue."""
+    """A draft or returned trace in a person's queue."""
 
     trace: Trace
     question: Question
     comment: str = ""
-    """What the reviewer wrote when the trace was returned."""
+    """The reviewer's comment on a returned trace."""
 
 
 def list_drafts(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
-    """The person's drafts, the latest first, without those of skipped questions."""
+    """List the person's drafts, the latest first, except those of skipped questions."""
     rows = session.execute(
         select(Trace, Question)
         .join(Question, Question.id == Trace.question_id)
@@ -46,7 +46,7 @@ def list_drafts(session: Session, project_id: UUID, user_id: UUID) -> list[OpenT
 
 
 def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
-    """The person's rejected traces that nobody has forked yet, the latest first, with the reviewer's comment."""
+    """List the person's rejected traces without a fork, the latest first, with the reviewer's comment."""
     child = aliased(Trace)
     rows = session.execute(
         select(Trace, Question, Judgement.comment)
@@ -64,15 +64,15 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
 
 
 def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question | None:
-    """The first open question, reserved for the person for two hours; None when nothing is left for them."""
-    # The lock lets one person choose at a time where transactions run side by side.
+    """Reserve the first open question for the person for two hours; None when there is none."""
+    # The lock makes concurrent transactions choose one after the other.
     project = session.get_one(Project, project_id, with_for_update=True)
     question = _find_reserved_question(session, project, user_id)
     if question is None:
         untouched = (
             ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
         )
-        # Level by level, so that the index gives each first one without sorting.
+        # One query for each level, so that the index gives its first question without sorting.
         firsts = [
             session.scalar(
                 select(Question)
@@ -90,8 +90,8 @@ def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question
 
 
 def _find_reserved_question(session: Session, project: Project, user_id: UUID) -> Question | None:
-    """The first question that the person has reserved but not begun, if others have not filled it meanwhile."""
-    # Looked up by their keys: asked for by project as well, SQLite would walk through all of the project's questions.
+    """Find the first question that the person has reserved but not begun, unless others completed it meanwhile."""
+    # By key only: with a condition on the project, SQLite would scan all of its questions.
     mine = session.scalars(
         select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
     ).all()
@@ -102,7 +102,7 @@ def _find_reserved_question(session: Session, project: Project, user_id: UUID) -
 
 
 def _availability_conditions(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """The person has no trace of the question, and others neither fill it nor are about to."""
+    """Conditions: the person has no trace of the question, and others have not completed or reserved it."""
     answered = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
     other = aliased(Assignment)
     others = select(func.count(other.id)).where(
@@ -112,9 +112,9 @@ def _availability_conditions(user_id: UUID, project: Project) -> tuple[ColumnEle
 
 
 def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: str) -> None:
-    """Leave the question to others; a draft without steps goes, one with steps is kept for a later return."""
+    """Skip the question: a draft without steps is deleted, one with steps stays for later."""
     if not reason.strip():
-        raise Conflict("say in a few words why the question is skipped; the reason helps whoever wrote it")
+        raise Conflict("say in a few words why the question is skipped; the reason helps its author")
     place = reserve_question(session, question_id, user_id)
     place.state, place.reason, place.until = "skipped", reason.strip(), None
     empty = [
@@ -130,7 +130,7 @@ def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: st
 
 
 def list_skipped_questions(session: Session, project_id: UUID, user_id: UUID) -> list[tuple[Question, str]]:
-    """The questions that the person skipped, each with the reason."""
+    """List the questions that the person skipped, with the reasons."""
     rows = session.execute(
         select(Question, Assignment.reason)
         .join(Assignment, Assignment.question_id == Question.id)
@@ -142,14 +142,14 @@ def list_skipped_questions(session: Session, project_id: UUID, user_id: UUID) ->
 
 
 def unskip_question(session: Session, question_id: UUID, user_id: UUID) -> None:
-    """Take a skipped question back."""
+    """Reserve a skipped question again."""
     place = find_assignment(session, question_id, user_id)
     if place is not None and place.state == "skipped":
         reserve_question(session, question_id, user_id)
 
 
 def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> ProjectProgress:
-    """How far the project is."""
+    """Measure the progress of the project and of the person in it."""
     total, done = session.execute(
         select(func.count(), func.count().filter(Question.completed >= Project.overlap))
         .select_from(Question)

@@ -1,7 +1,7 @@
 """Recording a trace: every function is one change, on disk when its transaction ends.
 
-`seen` is the version of the trace that the caller last saw. A trace that has moved on since raises Conflict, so two
-tabs cannot overwrite each other; each change adds one to the version. What a change replaces is kept as an Edit.
+`seen` is the version of the trace that the caller last read. If the trace was changed since, Conflict is raised: two
+tabs cannot overwrite each other. Each change adds one to the version. Replaced values are stored as an Edit.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class NewStep:
     wall_seconds: float | None = None
     active_seconds: float | None = None
     usage: dict[str, Any] | None = None
-    """What the model calls that wrote it took."""
+    """The usage of the model calls that decided it."""
     refusal: str | None = None
     """Why its tool is not run; such a step is finished at once, with this as its error."""
     refusal_kind: str | None = None
@@ -64,14 +64,14 @@ class StepResult:
     error: str | None
     latency: float | None
     usage: dict[str, Any] | None = None
-    """What the tool's own model calls took, or those that completed an open step."""
+    """The usage of the tool's own model calls, or of those that completed an open step."""
     error_kind: str | None = None
     """The kind of the error, as the tool reports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceAnswers:
-    """What a trace comes to, by source; only the final answer is required."""
+    """The answers of a trace by source; only the final answer is required."""
 
     final_answer: str
     answer_text: str | None = None
@@ -81,7 +81,7 @@ class TraceAnswers:
 
 
 def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
-    """The author's draft for that question; a new one if there is none. The question is held for the author."""
+    """Find or create the author's draft for the question, and reserve the question for the author."""
     if session.get(Question, question_id, with_for_update=True) is None:
         raise RowNotFound(f"there is no question {question_id} here; go back to the queue")
     reserve_question(session, question_id, author_id)
@@ -99,7 +99,7 @@ def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
 
 
 def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
-    """Write the step before its tool runs, so that a crash shows what was tried; the draft is used up."""
+    """Store the step before its tool runs, so that it survives a crash; the draft that it came from is deleted."""
     trace = lock_draft(session, trace_id, seen, by)
     if new.parent is not None:
         _check_parent(session, trace_id, new.parent)
@@ -117,7 +117,7 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
 
 
 def complete_step(session: Session, step_id: UUID, observed: StepResult) -> Step:
-    """Write the result of the tool or of an open step; a step is completed once."""
+    """Store the result of a tool call or of an open step; a step is completed once."""
     step, trace = lock_step(session, step_id)
     if trace.status != "draft":
         raise Conflict(f"this trace is {trace.status} already; the observation of step {step.position} came too late")
@@ -153,7 +153,7 @@ def build_step(trace_id: UUID, position: int, new: NewStep) -> Step:
 
 
 def apply_result(step: Step, observed: StepResult) -> None:
-    """Finish the step with this result; data that it was begun with stays unless the result brings its own."""
+    """Finish the step with this result; data that it was begun with stays unless the result has data."""
     step.observation = observed.text
     step.data = observed.data if observed.data is not None else step.data
     step.error, step.error_kind, step.latency = observed.error, observed.error_kind, observed.latency
@@ -163,7 +163,7 @@ def apply_result(step: Step, observed: StepResult) -> None:
 
 
 def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
-    """Make the last step ready to be completed anew with its own arguments; what it had observed is kept as an Edit."""
+    """Reset the last step so that its tool can run again; the replaced observation is stored as an Edit."""
     step = _lock_last_step(session, step_id, seen, by)
     before: dict[str, Any] = {
         name: getattr(step, name)
@@ -204,7 +204,7 @@ def rate_step(session: Session, step_id: UUID, rating: int, *, seen: int, by: UU
 
 
 def undo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
-    """Take the last step back; it is kept and can be brought back until another one is written."""
+    """Remove the last step; redo_step restores it until another step is recorded."""
     trace = lock_draft(session, trace_id, seen, by)
     step = session.scalar(
         select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None)).order_by(Step.position.desc()).limit(1)
@@ -219,7 +219,7 @@ def undo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
 
 
 def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
-    """Bring back the step that was undone last, if nothing was written in its place."""
+    """Restore the step that was undone last, unless another one was recorded in its place."""
     trace = lock_draft(session, trace_id, seen, by)
     step = find_undone_step(session, trace_id)
     if step is None:
@@ -232,7 +232,7 @@ def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
 
 
 def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
-    """The step that redo would bring back."""
+    """Find the step that redo_step would restore."""
     last, newest = session.execute(
         select(func.max(Step.position), func.max(Step.started_at)).where(
             Step.trace_id == trace_id, Step.removed_at.is_(None)
@@ -248,7 +248,7 @@ def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
 
 
 def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, seen: int, by: UUID) -> Trace:
-    """Hand the trace in: its answers are set, its times summed, its question counted and the author's place freed.
+    """Submit the trace: set its answers, sum its times, count its question and end the author's reservation.
 
     Conflict when it has no answer, no step, no thought at all, or an unfinished step.
     """

@@ -1,4 +1,4 @@
-"""Reviewing: what was submitted, and what a reviewer says of it."""
+"""Reviews: the list of submitted traces, and approving or returning one."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ from db.traces import lock_trace
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """One trace in the list."""
+    """One row of the list."""
 
     trace_id: UUID
     question: str
@@ -31,13 +31,13 @@ class ReviewItem:
 
 @dataclass(frozen=True, slots=True)
 class ReviewPage:
-    """A stretch of the list; `after` fetches the next one, None at the end."""
+    """One page of the list; `next_cursor` is the `after` of the next page, None on the last."""
 
     items: list[ReviewItem]
     next_cursor: tuple[datetime, UUID] | None
 
 
-def list_for_review(  # noqa: PLR0913 - which traces, and which stretch of them
+def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
     session: Session,
     project_id: UUID,
     *,
@@ -46,7 +46,7 @@ def list_for_review(  # noqa: PLR0913 - which traces, and which stretch of them
     limit: int = 50,
     after: tuple[datetime, UUID] | None = None,
 ) -> ReviewPage:
-    """Traces of that status that people handed in, or runs (MODELS), those that wait longest first."""
+    """List submitted traces of people, or of runs (MODELS), with that status, the oldest submission first."""
     query = (
         select(Trace, Question.text, User.name)
         .join(Question, Question.id == Trace.question_id)
@@ -96,7 +96,7 @@ def _author_condition(by: str) -> ColumnElement[bool]:
 
 
 def count_by_status(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str, int]:
-    """How many of the project's traces that people handed in, or runs (MODELS), have each status."""
+    """Count the project's traces of people, or of runs (MODELS), by status."""
     counted = (
         select(Trace.status, func.count())
         .join(Question, Question.id == Trace.question_id)
@@ -106,19 +106,19 @@ def count_by_status(session: Session, project_id: UUID, *, by: str = PEOPLE) -> 
     by_runs = dict(session.execute(counted.where(_author_condition(MODELS))).all())
     if by == MODELS:
         return by_runs
-    # All are counted by an index alone; to look at each one's run would read them.
+    # The total is counted from an index alone; a condition on the run would read every trace.
     every = dict(session.execute(counted).all())
     people = {status: count - by_runs.get(status, 0) for status, count in every.items()}
     return {status: count for status, count in people.items() if count}
 
 
 def approve_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:
-    """Make the trace a demonstration."""
+    """Approve the trace: it becomes a demonstration."""
     return _record_decision(session, trace_id, "approved", by, comment)
 
 
 def reject_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace:
-    """Return the trace to its author, with the reason; its question is open again."""
+    """Return the trace to its author with the reason; its question is open again."""
     if not comment.strip():
         raise Conflict("say what is wrong with the trace; its author reads it and can fix it")
     return _record_decision(session, trace_id, "rejected", by, comment)

@@ -1,7 +1,7 @@
-"""Runs of reasoners: the traces that they write, how they end and go on.
+"""Runs of reasoners: their traces are started, finished, forked and reopened here.
 
-A run's trace is a draft of nobody's while it is at work. One that has no ending although nothing is at work on it was
-interrupted; `reopen` lets it go on from its last finished step.
+The trace of a run is a draft without an author while the run works on it. A draft on which no process works was
+interrupted; reopen_run_trace lets the run continue after its last finished step.
 """
 
 from collections.abc import Mapping
@@ -22,36 +22,36 @@ from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended: `ending` is one of ENDINGS; with answers, or with the sentence that says why there are none."""
+    """How a run ended: `ending` is one of RUN_ENDINGS; with answers, or with the reason why there are none."""
 
     ending: str
     failure: str | None = None
     answers: TraceAnswers | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    """What joins the trace's configuration: the response, how far the sources agree ..."""
+    """Added to the trace's configuration: the response, the agreement of the sources ..."""
     usage: dict[str, Any] = field(default_factory=dict)
-    """What all calls of the language model took."""
+    """The total usage of its model calls."""
     seconds: float = 0.0
-    """That it was at work, since it was begun or went on."""
+    """Seconds of work since it was started or resumed."""
 
 
 def start_run(session: Session, run: Run) -> Run:
-    """Store a run that begins."""
+    """Store a run before its first trace."""
     session.add(run)
     session.flush()
     return run
 
 
 def finish_run(session: Session, run_id: UUID) -> None:
-    """Nothing of the run is left to be done."""
+    """Mark the run as finished."""
     session.get_one(Run, run_id).finished_at = utc_now()
     session.flush()
 
 
 def start_run_trace(session: Session, run: Run, question_id: UUID, configuration: Mapping[str, Any]) -> Trace:
-    """A new trace of the run for that question."""
+    """Start a trace of the run for the question."""
     if session.get(Question, question_id) is None:
-        raise RowNotFound(f"there is no question {question_id} here; ask it anew")
+        raise RowNotFound(f"there is no question {question_id} here; ask it again")
     trace = Trace(
         question_id=question_id,
         run_id=run.id,
@@ -64,22 +64,22 @@ def start_run_trace(session: Session, run: Run, question_id: UUID, configuration
 
 
 def update_configuration(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
-    """Let the details join the configuration of a run's trace that is at work."""
+    """Add the details to the configuration of a running trace."""
     trace = lock_trace(session, trace_id)
     if trace.run_id is None or trace.status != "draft":
-        raise Conflict("this trace is no run's that is at work")
+        raise Conflict("this trace does not belong to a run that is at work")
     trace.configuration = {**trace.configuration, **details}
     session.flush()
     return trace
 
 
 def trace_version(session: Session, trace_id: UUID) -> int:
-    """The trace's version after what this transaction has done to it."""
+    """Return the version of the trace after the changes of this transaction."""
     return session.execute(select(Trace.version).where(Trace.id == trace_id)).scalar_one()
 
 
 def fork_run_trace(session: Session, trace_id: UUID, position: int, run: Run) -> Trace:
-    """A new trace of the run that goes on from copies of steps 1 to `position` of another one."""
+    """Start a trace of the run that continues from copies of steps 1 to `position` of another one."""
     trace = fork_trace(session, trace_id, position, None)
     trace.run_id, trace.reasoner, trace.configuration = run.id, run.reasoner, dict(run.configuration)
     session.flush()
@@ -87,11 +87,11 @@ def fork_run_trace(session: Session, trace_id: UUID, position: int, run: Run) ->
 
 
 def finish_run_trace(session: Session, trace_id: UUID, ended: RunOutcome, *, seen: int) -> Trace:
-    """Write how the run ended: answered, it is submitted; otherwise it is failed."""
+    """Store how the run ended: an answered trace is submitted, any other one failed."""
     trace = lock_draft(session, trace_id, seen)
     answers = ended.answers
     if (ended.ending == "answered") != (answers is not None and bool(answers.final_answer.strip())):
-        raise Conflict(f"a run that {ended.ending} has an answer if and only if it answered")
+        raise Conflict(f"a run has an answer if and only if its ending is answered, not {ended.ending}")
     for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name) if answers else None)
     trace.status = "submitted" if ended.ending == "answered" else "failed"
@@ -106,10 +106,13 @@ def finish_run_trace(session: Session, trace_id: UUID, ended: RunOutcome, *, see
 
 
 def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
-    """Let a run's trace that was interrupted or found no answer go on; whoever is at work on it is shut out."""
+    """Reopen the trace of a run that was interrupted or found no answer; a process still working on it gets a Conflict.
+
+    Its unfinished steps stay as they are, and its open model calls are lost.
+    """
     trace = lock_trace(session, trace_id)
     if trace.run_id is None:
-        raise Conflict("this trace is no run's; fork it to go on from it")
+        raise Conflict("this trace does not belong to a run; fork it to continue from it")
     if trace.status not in ("draft", "failed"):
         raise Conflict(f"this trace is {trace.status}; run it again from one of its steps instead")
     if trace.status == "failed":
@@ -123,12 +126,12 @@ def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
 
 
 def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
-    """Rate the observation of a step of a run's trace from 1 to 5, whether or not it is at work."""
+    """Rate the observation of a step of a run's trace from 1 to 5, whether or not the run is still at work."""
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:
-        raise Conflict("this trace is a person's; its author rates it")
+        raise Conflict("this is the trace of a person; its author rates it")
     if step.rating is not None:
         record_edit(session, step, "rating", {"rating": step.rating}, by)
     step.rating = rating
@@ -137,7 +140,7 @@ def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> 
 
 
 class RunTraceSummary(NamedTuple):
-    """A run's trace in a line."""
+    """One row of the list of runs."""
 
     trace_id: UUID
     question: str
@@ -149,7 +152,7 @@ class RunTraceSummary(NamedTuple):
 
 
 def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[RunTraceSummary]:
-    """The latest traces of runs of that name, by when they were begun."""
+    """List the latest traces of runs of that name by start time."""
     columns = select(
         Trace.id, Question.text, Run.world, Trace.reasoner, Trace.started_at, Trace.ending, Trace.final_answer
     )

@@ -1,4 +1,4 @@
-"""The shape of the database: brought up to date and taken back."""
+"""The schema of the database: upgrade and downgrade by migrations."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
 
 
 def current_revision(database: Database) -> str | None:
-    """The revision that the database is at; None when it is empty."""
+    """Return the revision of the database; None when it is empty."""
     with database.read() as session:
         return MigrationContext.configure(session.connection()).get_current_revision()
 
 
 def latest_revision() -> str:
-    """The newest revision that the program knows."""
+    """Return the newest revision that the program has."""
     head = _script_directory().get_current_head()
     if head is None:
         raise StoreError(f"there are no migrations in {MIGRATIONS_FOLDER}; install Showhow again")
@@ -27,7 +27,7 @@ def latest_revision() -> str:
 
 
 def upgrade(database: Database, to: str = "head") -> bool:
-    """Bring the database to that revision; False when there was nothing to do."""
+    """Upgrade the database to the revision; False when it is there already."""
     at = current_revision(database)
     scripts = _script_directory()
     if at == (scripts.get_current_head() if to == "head" else to):
@@ -37,14 +37,14 @@ def upgrade(database: Database, to: str = "head") -> bool:
         raise StoreUnavailable(
             f"the database is at revision {at}, which this version of Showhow does not know; update the program"
         )
-    # As one write transaction, so that of two programs that start at once the second finds the work done.
+    # One write transaction: of two programs that start at once, the second finds the database upgraded.
     with database.begin() as session:
         command.upgrade(_alembic_config(session.connection()), to)
     return True
 
 
 def downgrade(database: Database, to: str) -> None:
-    """Take the database back to an older revision; what that one cannot hold is lost."""
+    """Downgrade the database to an older revision; data that it has no place for is lost."""
     with database.begin() as session:
         command.downgrade(_alembic_config(session.connection()), to)
 

@@ -38,10 +38,10 @@ class InvalidRecord(ValueError):
     """The values make no row: a field is unknown, missing or of another kind."""
 
 
-def to_json_fields(noun: Base) -> dict[str, Any]:
+def to_json_fields(row: Base) -> dict[str, Any]:
     """Convert the row's fields to JSON values."""
-    added = ADDED_FIELDS.get(type(noun), {})
-    values = field_values(noun)
+    added = ADDED_FIELDS.get(type(row), {})
+    values = field_values(row)
     return {name: _to_json_value(value) for name, value in values.items() if name not in added or value != added[name]}
 
 
@@ -66,7 +66,7 @@ def from_json_fields(kind: type[ModelType], plain: Any) -> ModelType:
 
 @cache
 def field_types(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
-    """The Python types that each field may have."""
+    """Return the Python types that each field may have."""
     hints = get_type_hints(kind)
     types = {}
     for field in fields(kind):
@@ -98,11 +98,11 @@ def _parse_value(place: str, allowed: tuple[Any, ...], value: Any) -> Any:
 
 
 def _convert_value(allowed: tuple[Any, ...], value: Any) -> Any:
-    """The value as the kind that JSON does not have; what no column holds is a ValueError."""
+    """Convert a JSON value to the column's type; ValueError for one that no column can hold."""
     if isinstance(value, str) and UUID in allowed:
         return UUID(value)
     if isinstance(value, str) and datetime in allowed:
-        # Without a time zone, this raises nothing but gives a moment of the reader's own; so it is refused first.
+        # A time without a zone would be read as local time; so it is refused.
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise ValueError("it names no time zone")

@@ -1,6 +1,6 @@
-"""What tools are worth: how often they are called, fail, how long they take, and how people rate what they find.
+"""Statistics of tool calls: how many there are, how many fail, how long they take, and how observations are rated.
 
-Which calls of tools a report is about: steps as they stand, each counted once although forks copy it.
+A report counts steps that were not undone, each once although forks copy it.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from db.models import Project, Question, Step, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallFilter:
-    """Which calls: every condition that is given must hold."""
+    """Conditions on tool calls; all that are set must hold."""
 
     project: str | None = None
     tool: str | None = None
@@ -34,11 +34,11 @@ class ToolCallFilter:
     """PEOPLE or MODELS."""
     since: datetime | None = None
     until: datetime | None = None
-    """The first moment that does not count any more."""
+    """The end of the period, exclusive."""
 
 
 class _UnindexedColumn(FunctionElement[Any]):
-    """A column by whose index SQLite must not look rows up: it knows no sizes, and would read every whole step."""
+    """A column whose index SQLite must not use: it does not know the sizes, and would read every whole step."""
 
     inherit_cache = True
 
@@ -54,7 +54,7 @@ def _compile_without_index(element: _UnindexedColumn, compiler: SQLCompiler, **k
 
 
 def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[ColumnElement[bool]]:
-    """What holds of the steps that are the scope's calls, or of those of them that were undone."""
+    """Build the conditions on steps that are calls within the scope, or on the undone ones among them."""
     conditions: list[ColumnElement[bool]] = [
         Step.tool.is_not(None) if scope.tool is None else Step.tool == scope.tool,
         Step.removed_at.is_not(None) if undone else Step.removed_at.is_(None),
@@ -69,7 +69,7 @@ def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[Colu
 
 
 def drop_redundant_conditions(session: Session, scope: ToolCallFilter) -> ToolCallFilter:
-    """The same calls by fewer conditions: one that every trace meets tells nothing and costs a look-up a step."""
+    """Drop conditions that every trace meets: they change nothing and cost a look-up for each step."""
     for name in ("project", "by"):
         alone = ToolCallFilter(**{name: getattr(scope, name)})
         outside = select(Trace.id).where(Trace.id.not_in(_select_traces(alone))).limit(1)
@@ -89,7 +89,7 @@ def _select_traces(scope: ToolCallFilter) -> Select[UUID]:
 
 
 def _is_not_fork_copy() -> ColumnElement[bool]:
-    """The step is no copy that a fork took over from a trace that is here too: copies began before their fork did."""
+    """Condition: the step is not a fork's copy from a trace that is stored too; copies started before their fork."""
     parent, fork = aliased(Trace), aliased(Trace)
     forks = select(Trace.id).where(Trace.parent_id.in_(select(parent.id)))
     began = select(fork.started_at).where(fork.id == Step.trace_id).scalar_subquery()
@@ -98,14 +98,14 @@ def _is_not_fork_copy() -> ColumnElement[bool]:
 
 RATING_VALUES = (1, 2, 3, 4, 5)
 LATENCY_BUCKET_BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""Seconds at which one class of latencies ends and the next begins; the last class has no end."""
+"""Upper bounds of the latency classes in seconds; the last class has none."""
 LOWEST_RATED_COUNT = 20
 OTHER_ERROR_KIND = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyStatistics:
-    """Seconds of the calls whose time is known; p50 and p95 are times that calls really took."""
+    """Seconds of the calls whose latency is known; p50 and p95 are latencies of actual calls."""
 
     timed: int
     p50: float
@@ -133,24 +133,24 @@ class ToolModelUsage:
     input_tokens: int | None
     output_tokens: int | None
     untold: int
-    """Steps of which tokens are not known and not in these."""
+    """Steps whose token counts are unknown and not included."""
     seconds: float | None
     cost: float | None
     """US dollars."""
     unpriced: int
-    """Steps whose cost is not known and not in it."""
+    """Steps whose cost is unknown and not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStatistics:
-    """One tool; what is not known of it is None and never 0."""
+    """The statistics of one tool; an unknown value is None and never 0."""
 
     tool: str
     calls: int
     interrupted: int
-    """Of the calls: begun and never finished, so that they have neither a time nor an error."""
+    """Calls that were begun and never finished, so that they have neither a latency nor an error."""
     undone: int
-    """Calls that were taken back; they are counted nowhere else."""
+    """Calls that were undone; they are counted nowhere else."""
     failures: dict[str, int]
     """Failed calls by kind, the most frequent first."""
     latency: LatencyStatistics | None
@@ -165,7 +165,7 @@ class ToolStatistics:
 
 @dataclass(frozen=True, slots=True)
 class RatedStep:
-    """A step whose observation was rated, with what leads to it."""
+    """A step whose observation was rated, with its question and trace."""
 
     trace_id: UUID
     position: int
@@ -180,7 +180,7 @@ class RatedStep:
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """Every tool that was called, by name, known here or not; and the ratings of observations, the lowest first."""
+    """The statistics of every tool that was called, by name, and the rated steps, the lowest rating first."""
 
     tools: tuple[ToolStatistics, ...]
     worst: tuple[RatedStep, ...]
@@ -212,7 +212,7 @@ def build_tool_report(session: Session, scope: ToolCallFilter, *, worst: int = L
 
 
 def _select_counts(scope: ToolCallFilter) -> Any:
-    """All that can be counted in one walk along the index."""
+    """Select everything that one scan of the index can count."""
     under = [
         func.count().filter(Step.latency < bound).label(f"under_{place}")
         for place, bound in enumerate(LATENCY_BUCKET_BOUNDS)
@@ -246,7 +246,7 @@ def _count_failures(session: Session, scope: ToolCallFilter) -> dict[str, dict[s
     counts: dict[str, Counter[str]] = {}
     for tool, kind, count in session.execute(failed.group_by(Step.tool, Step.error_kind)):
         counts.setdefault(tool, Counter())[kind or OTHER_ERROR_KIND] += count
-    # Ties stand in the order of the alphabet, so that two reports of one store are the same.
+    # Ties are ordered alphabetically, so that two reports of one database are equal.
     return {tool: dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))) for tool, kinds in counts.items()}
 
 
@@ -261,7 +261,7 @@ def _latency_statistics(session: Session, scope: ToolCallFilter, row: Row[Any]) 
 
 
 def _latency_percentile(session: Session, timed: list[ColumnElement[bool]], count: int, percent: int) -> float:
-    """The smallest latency that so many of a hundred do not exceed, walked to from the nearer end."""
+    """Find the smallest latency that `percent` of the calls do not exceed, from the nearer end of the index."""
     place = max(1, -(-count * percent // 100))
     order, behind = (Step.latency, place - 1) if place <= count / 2 else (Step.latency.desc(), count - place)
     seconds = session.scalars(select(Step.latency).where(*timed).order_by(order).offset(behind).limit(1)).one()
@@ -306,7 +306,7 @@ def _model_usage(row: Row[Any]) -> ToolModelUsage:
 def _lowest_rated_steps(
     session: Session, scope: ToolCallFilter, counted: Collection[Row[Any]], most: int
 ) -> list[RatedStep]:
-    """Ratings above those that fill the list are not sorted."""
+    """Select the lowest ratings; those that cannot reach the list are not sorted."""
     highest, left = RATING_VALUES[-1], most
     for star in RATING_VALUES:
         left -= sum(getattr(row, f"stars_{star}") for row in counted)

@@ -1,4 +1,4 @@
-"""A trace with everything that belongs to it, as it is read, exported and imported."""
+"""A trace with everything that belongs to it, as it is loaded, exported and imported."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from uuid import UUID
 from db.models import GENERATED_REASONER, TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
 
 USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
-"""What is counted of the calls of a language model, in a step's usage."""
+"""The counts of model calls in a step's usage."""
 
 
 @dataclass(slots=True)
 class TraceRecord:
-    """One trace with its question and project; `steps` stand in order, `removed` ones were undone."""
+    """A trace with its question and project; `steps` are in order, `removed` ones were undone."""
 
     project: Project
     question: Question
@@ -34,13 +34,13 @@ class TraceRecord:
 
     @property
     def creator_name(self) -> str:
-        """Who or what made it, as a reader is told."""
+        """The author or reasoner in words."""
         if self.trace.reasoner == GENERATED_REASONER:
             return "generated from the world's facts, every step really run"
         return f"by {self.author or self.trace.reasoner}"
 
     def find_inconsistencies(self) -> Iterator[str]:
-        """What does not fit together in a record from elsewhere, a clause each."""
+        """Yield what is inconsistent in an imported record, a clause each."""
         every = [*self.steps, *self.removed]
         yield from self._find_invalid_values(every)
         if self.question.project_id != self.project.id or self.trace.question_id != self.question.id:
@@ -87,7 +87,7 @@ def _has_parent_cycle(steps: list[Step]) -> bool:
 
 
 def _is_valid_usage(usage: dict[str, Any]) -> bool:
-    """Whether each part is one of a step's, and everything in it a number or unknown, besides the model's name."""
+    """Whether the usage has the parts of a step's, and each part only numbers, nulls and the model's name."""
     return usage.keys() <= {"thought", "tool"} and all(
         isinstance(part, dict)
         and isinstance(part.get("model", ""), str)
@@ -97,7 +97,7 @@ def _is_valid_usage(usage: dict[str, Any]) -> bool:
 
 
 def _is_valid_origin(origin: Any) -> bool:
-    """Whether it has one of the forms of reasoners/origins.py, so that a page can describe it."""
+    """Whether it has one of the forms of reasoners/provenance.py, so that a page can describe it."""
     match origin:
         case {"from": "typed"}:
             return True

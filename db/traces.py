@@ -1,7 +1,7 @@
-"""Opening traces: one with everything, or many one after the other.
+"""Traces: loading and listing them, locking one for a change, and forking one at a step.
 
-The version of a trace: who may change it, and what a person is told when somebody else did meanwhile.
-Going on from an earlier trace: a copy up to a step, which knows where it came from.
+A change names the version of the trace that it is based on. If the trace was changed meanwhile, Conflict says when and
+how, so that nothing is overwritten.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from db.trace_record import TraceRecord
 
 
 def lock_trace(session: Session, trace_id: UUID) -> Trace:
-    """The trace, locked until the transaction ends."""
+    """Load the trace and lock it until the transaction ends."""
     trace = session.get(Trace, trace_id, with_for_update=True)
     if trace is None:
         raise RowNotFound(f"there is no trace {trace_id} here; it may be in another database")
@@ -28,7 +28,7 @@ def lock_trace(session: Session, trace_id: UUID) -> Trace:
 
 
 def lock_step(session: Session, step_id: UUID) -> tuple[Step, Trace]:
-    """The step and its trace, locked: the lock is always the trace's, so that no two wait for each other in a ring."""
+    """Load the step and lock its trace; the lock is always that of the trace, so that there is no deadlock."""
     trace_id = session.scalar(select(Step.trace_id).where(Step.id == step_id))
     if trace_id is None:
         raise RowNotFound(f"there is no step {step_id} here; look at the newer state")
@@ -37,36 +37,38 @@ def lock_step(session: Session, step_id: UUID) -> tuple[Step, Trace]:
 
 
 def lock_draft(session: Session, trace_id: UUID, seen: int, by: UUID | None = None) -> Trace:
-    """The trace if it is a draft of the version that was seen, and the person's own where one is named."""
+    """Lock a draft of the version `seen`; `by` must be its author. Conflict otherwise."""
     trace = lock_trace(session, trace_id)
     if trace.status != "draft":
+        last_change = _describe_last_change(session, trace)
         raise Conflict(
-            f"this trace is {trace.status} since {_describe_last_change(session, trace)} and cannot be changed any more; what "
-            "you typed is still here, fork the trace to go on from it"
+            f"this trace is {trace.status} since {last_change} and cannot be changed any more; what you typed is still "
+            "here, fork the trace to go on from it"
         )
     if by is not None and trace.author_id != by:
         author = session.get(User, trace.author_id) if trace.author_id else None
         raise Conflict(f"this trace is {author.name if author else 'a model'}'s; fork it to go on from it")
     if trace.version != seen:
+        last_change = _describe_last_change(session, trace)
         raise Conflict(
-            f"this trace was changed in another tab ({_describe_last_change(session, trace)}); nothing was overwritten and what "
-            "you typed is still here. Look at the newer state, then do it again"
+            f"this trace was changed in another tab ({last_change}); nothing was overwritten and what you typed is "
+            "still here. Look at the newer state, then do it again"
         )
     return trace
 
 
 def increment_version(trace: Trace) -> None:
-    """Count a change of the trace's steps as a change of the trace."""
+    """Add one to the version of the trace for a change of its steps."""
     flag_modified(trace, "status")
 
 
 def record_edit(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:
-    """Keep what a change of the step replaced."""
+    """Store the values that a change of the step replaced."""
     session.add(Edit(trace_id=step.trace_id, step_id=step.id, action=action, before=before, editor_id=by))
 
 
 def _describe_last_change(session: Session, trace: Trace) -> str:
-    """What happened to the trace last, and when, in a few words."""
+    """Describe the last change of the trace and its time in a few words."""
     happened = [(trace.started_at, "started")]
     for step in session.scalars(select(Step).where(Step.trace_id == trace.id)):
         happened.append((step.started_at, f"step {step.position} was written"))
@@ -157,7 +159,7 @@ def _steps_with_later_children(session: Session, trace_id: UUID, steps: Sequence
 
 
 def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
-    """The trace with its question, project, steps, edits, judgements and the names of people."""
+    """Load the trace with its question, project, steps, edits, judgements and the names of people."""
     row = session.execute(
         select(Trace, Question, Project)
         .join(Question, Question.id == Trace.question_id)
@@ -194,20 +196,20 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
 
 
 def iterate_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
-    """Every trace of that status and project, the oldest first, one in memory at a time."""
+    """Iterate over the traces of that status and project, the oldest first, one in memory at a time."""
     query = _apply_filters(select(Trace.id), status, project)
     yield from load_traces(session, session.scalars(query.order_by(Trace.started_at, Trace.id)).all())
 
 
 def load_traces(session: Session, ids: Iterable[UUID]) -> Iterator[TraceRecord]:
-    """These traces in this order, one in memory at a time."""
+    """Iterate over these traces in this order, one in memory at a time."""
     for trace_id in ids:
         yield load_trace(session, trace_id)
         session.expunge_all()
 
 
 class TraceSummary(NamedTuple):
-    """A trace in a few words."""
+    """One row of the list of traces."""
 
     id: UUID
     status: str
@@ -220,7 +222,7 @@ class TraceSummary(NamedTuple):
 def list_trace_summaries(
     session: Session, *, status: str | None = None, project: str | None = None, limit: int = 50
 ) -> list[TraceSummary]:
-    """The latest traces of that status and project."""
+    """List the latest traces of that status and project."""
     columns = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
     query = _apply_filters(columns, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
     return [TraceSummary(*row) for row in session.execute(query)]

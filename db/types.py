@@ -1,4 +1,4 @@
-"""Column types that behave alike on SQLite and PostgreSQL, and give back exactly what they were given."""
+"""Column types that behave alike on SQLite and PostgreSQL and return exactly the stored value."""
 
 import json
 import re
@@ -12,11 +12,11 @@ UNSTORABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 
 class UnstorableValue(ValueError):
-    """A value holds what no database keeps exactly: a NUL, half of a surrogate pair, NaN, a key that is no text."""
+    """A value that no database stores exactly: a NUL, an unpaired surrogate, NaN, a key that is not text."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware moment, stored in UTC; a naive one is refused."""
+    """A time with a time zone, stored in UTC; a naive one raises ValueError."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -35,7 +35,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class ExactText(TypeDecorator[str]):
-    """Text that comes back as it went in; what could not is refused before it is written."""
+    """Text that is returned as it was stored; text that could not be raises UnstorableValue."""
 
     impl = Text
     cache_ok = True
@@ -49,7 +49,7 @@ class ExactText(TypeDecorator[str]):
 
 
 class ExactJson(TypeDecorator[Any]):
-    """JSON values that come back as they went in; what could not is refused before it is written."""
+    """JSON that is returned as it was stored; a value that could not be raises UnstorableValue."""
 
     impl = JSON(none_as_null=True)
     cache_ok = True
@@ -63,12 +63,12 @@ class ExactJson(TypeDecorator[Any]):
 
 
 def dump_json(value: Any) -> str:
-    """The text that a JSON column holds."""
+    """Serialize a value as JSON columns do."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def check_storable_text(value: str) -> None:
-    """Raise UnstorableText, naming the place, when `value` holds a NUL or an unpaired surrogate."""
+    """Raise UnstorableValue with the position if the text has a NUL or an unpaired surrogate."""
     if match := UNSTORABLE_CHARACTERS.search(value):
         raise UnstorableValue(
             f"the text has the character U+{ord(match.group()):04X} at place {match.start()}, which cannot be stored;"

@@ -1,7 +1,7 @@
-"""Verifications: runs of a reasoner over a project's questions with gold answers, their scores, and the repairs.
+"""Verifications: runs of a reasoner over a project's questions with gold answers, their scores and repairs.
 
-A score is a judgement by nobody, with the aspect F1. A failure is a trace of the verification that scored below 1 or
-has no answer; its repair is a person's fork of it.
+A score is a judgement without a judge, with the aspect F1. A failure is a trace of the verification that scored below 1
+or has no answer; its repair is a person's fork of it.
 """
 
 from collections import Counter
@@ -16,14 +16,14 @@ from db.database import RowNotFound
 from db.models import Assignment, Judgement, Project, Question, Run, Trace, User, utc_now
 
 VERIFICATION_NAME = "verify"
-"""The name of such a run; its configuration has the project's id and the questions' ids."""
+"""The name of such a run; its configuration has the ids of the project and of the questions."""
 SCORE_ASPECT = "f1"
 CORRECT_SCORE = 1.0
 _QUERY_BATCH_SIZE = 500
 
 
 class VerificationOutcome(NamedTuple):
-    """What became of one question of a verification."""
+    """The result of one question of a verification."""
 
     question_id: UUID
     question: str
@@ -31,36 +31,36 @@ class VerificationOutcome(NamedTuple):
     gold: list[dict[str, Any]]
     trace_id: UUID | None = None
     ending: str | None = None
-    """None while it is at work, or before it began."""
+    """None while the run is at work on it, and before."""
     failure: str | None = None
     answer: str | None = None
     score: float | None = None
-    """None where there is no answer."""
+    """None without an answer."""
     cost: dict[str, Any] = {}  # noqa: RUF012 - a named tuple's default is never written to
 
     @property
     def is_correct(self) -> bool:
-        """Whether its answer is the gold answer."""
+        """Whether the answer equals a gold answer."""
         return self.score is not None and self.score >= CORRECT_SCORE
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended; one that was stopped is gone on with."""
+        """Whether it has ended; a stopped one is resumed."""
         return self.ending not in (None, "stopped")
 
     @property
     def is_failed(self) -> bool:
-        """Whether it has ended otherwise."""
+        """Whether it has ended without a correct answer."""
         return self.is_finished and not self.is_correct
 
 
 class Repair(NamedTuple):
-    """Who repairs a failure, and how far that is."""
+    """The repair of a failure, its author and its status."""
 
     trace_id: UUID
     """The failure's."""
     repair_id: UUID | None
-    """The fork; None while somebody only holds the question."""
+    """The fork; None while the question is only reserved."""
     status: str
     """held, or the fork's status."""
     person: str | None
@@ -68,7 +68,7 @@ class Repair(NamedTuple):
 
 
 def list_verifications(session: Session, project_id: UUID) -> list[Run]:
-    """The project's verifications, the latest first."""
+    """List the project's verifications, the latest first."""
     runs = session.scalars(
         select(Run).where(Run.name == VERIFICATION_NAME).order_by(Run.started_at.desc(), Run.id.desc())
     )
@@ -76,7 +76,7 @@ def list_verifications(session: Session, project_id: UUID) -> list[Run]:
 
 
 def find_verification(session: Session, run_id: UUID) -> Run:
-    """The verification of that id."""
+    """Find the verification by its id."""
     run = session.get(Run, run_id)
     if run is None or run.name != VERIFICATION_NAME:
         raise RowNotFound(f"there is no verification {run_id}; `showhow verify --list` has them")
@@ -84,18 +84,18 @@ def find_verification(session: Session, run_id: UUID) -> Run:
 
 
 def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
-    """The project's questions that have a gold answer, in order."""
+    """List the project's questions that have a gold answer, in order."""
     every = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
     return [question for question in every if question.gold_answers]
 
 
 def verified_question_ids(run: Run) -> list[UUID]:
-    """The questions that the verification is over, in their order."""
+    """Return the ids of the verification's questions in order."""
     return [UUID(question_id) for question_id in run.configuration["questions"]]
 
 
 def list_outcomes(session: Session, run: Run) -> list[VerificationOutcome]:
-    """What became of each of its questions, in their order."""
+    """List the results of its questions in order."""
     ids = verified_question_ids(run)
     outcomes: dict[UUID, VerificationOutcome] = {}
     for start in range(0, len(ids), _QUERY_BATCH_SIZE):
@@ -129,7 +129,7 @@ def _load_outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Veri
 
 
 def find_outcome(session: Session, trace_id: UUID) -> VerificationOutcome | None:
-    """What became of the question whose trace in a verification this is; None where it is none's."""
+    """Find the result that the trace belongs to; None for a trace outside a verification."""
     trace = session.get(Trace, trace_id)
     run = session.get(Run, trace.run_id) if trace is not None and trace.run_id else None
     if trace is None or run is None or run.name != VERIFICATION_NAME:
@@ -140,13 +140,13 @@ def find_outcome(session: Session, trace_id: UUID) -> VerificationOutcome | None
 
 
 def skipped_question_ids(session: Session, person_id: UUID) -> set[UUID]:
-    """The questions that the person has skipped."""
+    """Return the ids of the questions that the person has skipped."""
     skipped = select(Assignment.question_id).where(Assignment.user_id == person_id, Assignment.state == "skipped")
     return set(session.scalars(skipped))
 
 
 def load_question(session: Session, question_id: UUID) -> tuple[Question, Project]:
-    """The question and its project."""
+    """Load the question and its project."""
     question = session.get(Question, question_id)
     if question is None:
         raise RowNotFound(f"there is no question {question_id} any more; begin a new verification")
@@ -154,12 +154,12 @@ def load_question(session: Session, question_id: UUID) -> tuple[Question, Projec
 
 
 def find_run_trace(session: Session, run: Run, question_id: UUID) -> Trace | None:
-    """The run's trace of that question."""
+    """Find the run's trace of the question."""
     return session.scalar(select(Trace).where(Trace.run_id == run.id, Trace.question_id == question_id))
 
 
 def save_score(session: Session, trace_id: UUID, score: float) -> None:
-    """Write how good the trace's answer is, from 0 to 1; once."""
+    """Store the score of the trace's answer, from 0 to 1; a stored score stays."""
     stored = select(Judgement.id).where(Judgement.trace_id == trace_id, Judgement.aspect == SCORE_ASPECT)
     if session.scalar(stored) is None:
         session.add(Judgement(trace_id=trace_id, aspect=SCORE_ASPECT, value=f"{score:.6f}"))
@@ -167,7 +167,7 @@ def save_score(session: Session, trace_id: UUID, score: float) -> None:
 
 
 def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> dict[UUID, Repair]:
-    """By the failure's trace: its latest repair, an approved trace of its question, or who holds the question."""
+    """Find by failed trace its latest repair, an approved trace of its question, or a reservation of the question."""
     failed = {outcome.trace_id: outcome for outcome in failures if outcome.trace_id is not None}
     repairs: dict[UUID, Repair] = {}
     for start in range(0, len(failed), _QUERY_BATCH_SIZE):
@@ -181,7 +181,7 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
         for question_id, name, person_id in held:
             trace = by_question[question_id]
             repairs[trace] = Repair(trace, None, "held", name, person_id)
-        # Whoever has shown already how the question is answered need not show it again.
+        # A question with an approved trace needs no other repair.
         approved = session.execute(
             select(Trace.question_id, Trace.id, User.name, User.id)
             .join(User, User.id == Trace.author_id)
@@ -203,7 +203,7 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
 
 
 def list_approved_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> list[UUID]:
-    """The repairs of these failures that were approved, and repairs of rejected repairs, by their traces' ids."""
+    """List the trace ids of approved repairs of these failures, and of repairs of rejected repairs."""
     parents = [outcome.trace_id for outcome in failures if outcome.trace_id is not None]
     repairs: list[UUID] = []
     while parents:
@@ -218,7 +218,7 @@ def list_approved_repairs(session: Session, failures: Iterable[VerificationOutco
 
 
 def count_kinds(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:
-    """How many of these traces answer a question of each kind."""
+    """Count these traces by the kind of their question."""
     ids = list(traces)
     counted: Counter[str | None] = Counter()
     for start in range(0, len(ids), _QUERY_BATCH_SIZE):

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that the caller hands over, in the caller's transaction."""
+"""Runs the migrations on the connection of the caller, in the transaction of the caller."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""find the calls of a tool"""
+"""Index the tool calls of steps for the tool report."""
 
 import sqlalchemy as sa
 from alembic import op

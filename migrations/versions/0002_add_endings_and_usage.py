@@ -1,4 +1,4 @@
-"""tell what runs took and how they ended"""
+"""Add the ending of a run and the usage of its model calls."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-# Column by column and not in batches: SQLite would copy each table anew, which the rows that point into it forbid.
+# Column by column and not in batches: SQLite would copy each table, which the rows that refer to it forbid.
 
 
 def upgrade() -> None:
@@ -16,7 +16,7 @@ def upgrade() -> None:
     op.add_column("trace", sa.Column("ending", sa.Text(), nullable=True))
     op.add_column("trace", sa.Column("failure", sa.Text(), nullable=True))
     op.create_index("ix_trace_run", "trace", ["run_id", "question_id"])
-    # The steps that there are took none: people wrote them, and no tool had a model.
+    # Existing steps have no usage: people recorded them, and no tool called a model.
     op.add_column("step", sa.Column("usage", sa.JSON(none_as_null=True), nullable=False, server_default="{}"))
 
 

@@ -1,4 +1,4 @@
-"""create the nouns"""
+"""Create the tables."""
 
 import sqlalchemy as sa
 from alembic import op
