@@ -4,7 +4,6 @@ import importlib.util
 import json
 import math
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -28,7 +27,6 @@ GRAMMAR_DEPTH, QUESTIONS_PER_TEMPLATE, WORLD_SEED = 20, 10, 11
 """A grammar of depth 20 has 50 templates."""
 PUBLISHED_SIZES = (100, 1_000, 10_000)
 PUBLISHED_PACKAGE = "phantom_wiki"
-_STAGE_LINE = re.compile(r"^(\w+): [\d,]+ in ([\d.]+) s$", re.MULTILINE)
 _GRAMMAR_KINDS = ("who", "what", "how many")
 """Question kinds of the paper's grammar."""
 _POLL_SECONDS = 0.1
@@ -54,7 +52,8 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
         name = f"people-{people}"
         options = {"people": people, "seed": WORLD_SEED, "depth": GRAMMAR_DEPTH, "per-template": QUESTIONS_PER_TEMPLATE}
         words = [f"--{option}={value}" for option, value in options.items()]
-        run = _run_command([str(SHOWHOW_COMMAND), "world", "generate", name, *words, "--json"], home)
+        command = [str(SHOWHOW_COMMAND), "--json-progress", "world", "generate", name, *words, "--json"]
+        run = _run_command(command, home)
         whole[people] = run.seconds
         folder = home / "worlds" / name
         yield from _stage_results(people, run, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
@@ -68,7 +67,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str, Any]]:
     about = json.loads(run.stdout)
     note = f"load {os.getloadavg()[0]:.1f}"
-    stages = {stage: float(seconds) for stage, seconds in _STAGE_LINE.findall(run.stderr)}
+    stages = _read_stage_seconds(run.stderr)
     for stage, seconds in stages.items():
         yield _world_result(f"worlds_{stage}", people, seconds, "s", note)
     text = sum(stages[stage] for stage in ("people", "articles", "questions"))
@@ -80,6 +79,12 @@ def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str
     }
     made = ", ".join(f"{about[what]:,} {what}" for what in ("articles", "pages", "triples", "questions"))
     yield _world_result("worlds_disk", people, size / 2**20, "MB", made)
+
+
+def _read_stage_seconds(stderr: str) -> dict[str, float]:
+    """Total seconds of each stage, from the JSON lines of --json-progress; the last line of a stage has its total."""
+    events = [json.loads(line) for line in stderr.splitlines() if line.startswith("{")]
+    return {event["stage"]: event["seconds"] for event in events if event["stage"] and event["seconds"] is not None}
 
 
 def _answering_result(people: int, folder: Path) -> dict[str, Any]:

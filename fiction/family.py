@@ -6,7 +6,7 @@ from datetime import date
 from itertools import chain
 from typing import Protocol
 
-from fiction.generator.items import ItemCatalog
+from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import NONE, Universe
 from worlds import terms
 from worlds.source import Cell, GraphSource

@@ -34,6 +34,8 @@ class ProgressEvent:
     done: int | None = None
     total: int | None = None
     """The expected number of units; None or 0 while it is unknown."""
+    seconds: float | None = None
+    """Seconds since the stage began."""
 
     @property
     def fraction(self) -> float | None:
@@ -89,7 +91,8 @@ def make_stage_printer() -> Callable[[StageProgress], None]:
             sys.stderr.flush()
         elif progress.finished or time.monotonic() - last_line >= interval:
             last_line = time.monotonic()
-            _write_event(ProgressEvent("progress", message, progress.stage, progress.done, progress.total))
+            counts = (progress.stage, progress.done, progress.total, round(progress.seconds, 3))
+            _write_event(ProgressEvent("progress", message, *counts))
 
     return print_stage
 

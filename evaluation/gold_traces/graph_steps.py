@@ -6,11 +6,11 @@ from typing import Any
 
 from evaluation.gold_traces import attempt
 from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError, ValuePairs, relation_pairs
-from fiction.generator.items import FEMALE, MALE, PROPERTY_IDS
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.facts import GENDERED_RELATIONS
 from fiction.questions.names import ThingCatalog
 from fiction.questions.reasoning import ReasoningNode
+from fiction.universe.items import FEMALE, MALE, PROPERTY_IDS
 
 MAX_HEADS = 30
 """Ids that a query lists."""

@@ -15,11 +15,11 @@ from evaluation.gold_traces.attempt import (
     people_with_fact,
     relation_pairs,
 )
-from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.generator.phrasings import ProseStyle, load_web_phrasings
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import ThingCatalog, format_english_date
 from fiction.questions.reasoning import ReasoningNode
+from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.universe.universe import Universe
 
 SENTENCE_KINDS = {

@@ -16,13 +16,13 @@ from evaluation.gold_traces.graph_steps import GraphLookup
 from evaluation.gold_traces.text_steps import TextLookup
 from evaluation.gold_traces.web_steps import WebLookup
 from fiction.generator.build import PAGES_FILE
-from fiction.generator.items import ItemCatalog
 from fiction.generator.pages import load_marks_by_address
 from fiction.generator.phrasings import load_prose_style
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.expressions import Both, Count, Expression, Having, Only, People, decode_expression, is_chain
 from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import ReasoningBuilder, ReasoningNode
+from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import GRAPH, SOURCES, TEXT, WEB, FactSources, Universe
 from tools.tool import ToolContext
 from worlds.folder import WorldError

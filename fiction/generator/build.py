@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fiction.generator.items import CLASSES, ITEM_KINDS, ItemCatalog
 from fiction.generator.pages import generate_pages
 from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
 from fiction.generator.prose import generate_place_articles
@@ -37,6 +36,7 @@ from fiction.questions.sampler import sample_questions
 from fiction.questions.templates import build_templates
 from fiction.universe import universe as sources
 from fiction.universe.build import make_universe
+from fiction.universe.items import CLASSES, ITEM_KINDS, ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
 from worlds.build import create_world_folder, dump_toml

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.items import ItemCatalog
 from fiction.generator.phrasings import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings, takes_article_an
 from fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
 from fiction.generator.split import parse_split
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import NameFormatter, format_english_date
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import NONE, SOURCES, WEB, FactSources, Universe
 from worlds.importers.files import iter_json_objects

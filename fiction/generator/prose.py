@@ -7,9 +7,9 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fiction.generator.items import ItemCatalog
 from fiction.generator.phrasings import DECEASED, FEMALE, SHAPE_COUNT, VOWEL, load_prose_style, takes_article_an
 from fiction.questions.names import format_english_date
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import find_sibling_pairs
 from fiction.universe.universe import NONE, IdArray, Universe

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from fiction.generator.items import (
+from fiction.universe.items import (
     CLASSES,
     FACT_ITEM_KINDS,
     FEMALE,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
-from fiction.generator.items import CLASSES, FIRST_IDS, ITEM_KINDS, PROPERTY_IDS, PROPERTY_LABELS, ItemCatalog
 from fiction.generator.prose import generate_people_articles
+from fiction.universe.items import CLASSES, FIRST_IDS, ITEM_KINDS, PROPERTY_IDS, PROPERTY_LABELS, ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
 from worlds import terms

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.items import ItemCatalog
 from fiction.generator.statements import generate_triples
 from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.phantomwiki.articles import (
@@ -33,6 +32,7 @@ from fiction.questions.expressions import Count, Expression, Fact
 from fiction.questions.names import NameFormatter
 from fiction.questions.question import GoldBuilder
 from fiction.questions.question_file import QUESTIONS_FILE
+from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import FACTS, GRAPH, TEXT, FactSources, Universe
 from worlds.build import WorldContents, build_world
 from worlds.importers.files import MalformedFile, parse_json, read_text_file

@@ -21,7 +21,6 @@ from functools import singledispatchmethod
 from itertools import islice
 from typing import Any
 
-from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.questions import wording
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.expressions import (
@@ -44,6 +43,7 @@ from fiction.questions.facts import FactTriple
 from fiction.questions.names import MAX_ANSWERS_SHOWN, ThingCatalog
 from fiction.questions.reasoning import DIRECT_REASONING, SEARCH, ReasoningBuilder, ReasoningNode, split_relation
 from fiction.questions.wording import FACT_LABELS
+from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.universe.relations import get_relation
 
 

@@ -20,7 +20,7 @@ GENDERED_RELATIONS = {
 
 
 class FactTriple(NamedTuple):
-    """A fact; `relation` is a key of fiction.generator.items.PROPERTY_IDS."""
+    """A fact; `relation` is a key of fiction.universe.items.PROPERTY_IDS."""
 
     subject: ThingKey
     relation: str

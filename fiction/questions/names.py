@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from fiction.generator.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
+from fiction.universe.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
 from fiction.universe.universe import IdArray, Universe
 
 # The calendar module would use the locale of the machine.

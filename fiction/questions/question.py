@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from fiction.generator.items import ItemCatalog
 from fiction.questions.decomposition import build_atomic_tree, build_subquestions, build_triples, classify_structure
 from fiction.questions.difficulty import compute_difficulty, count_hops
 from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
@@ -23,6 +22,7 @@ from fiction.questions.expressions import (
 from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.sparql import build_sparql
+from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import SOURCES, FactSources, Universe
 
 _MONOTONIC_OPERATIONS = (Named, Having, Related, Only, Both, Fact, Place)

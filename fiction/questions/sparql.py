@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import singledispatchmethod
 
-from fiction.generator.items import FEMALE, MALE, PROPERTY_IDS, ItemCatalog
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.expressions import (
     Both,
@@ -29,6 +28,7 @@ from fiction.questions.expressions import (
     Same,
 )
 from fiction.questions.reasoning import split_relation
+from fiction.universe.items import FEMALE, MALE, PROPERTY_IDS, ItemCatalog
 from fiction.universe.relations import UP, get_relation
 from fiction.universe.universe import Universe
 

@@ -8,7 +8,6 @@ from datetime import date
 from functools import singledispatch
 from typing import Any
 
-from fiction.generator.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.expressions import (
     Both,
@@ -28,6 +27,7 @@ from fiction.questions.expressions import (
 )
 from fiction.questions.facts import FactTriple
 from fiction.questions.names import NameFormatter, ThingCatalog
+from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.universe.relations import get_relation
 
 FACT_QUESTIONS = {

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fiction.generator.items import ItemCatalog
 from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
 from fiction.questions.expressions import Expression, decode_expression
 from fiction.questions.names import NameFormatter
+from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import Universe
 
 MAX_DIFFERENCES = 10

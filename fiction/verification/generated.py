@@ -15,7 +15,6 @@ import numpy as np
 import pyoxigraph as ox
 
 from fiction.generator.build import PAGES_FILE
-from fiction.generator.items import ItemCatalog
 from fiction.generator.pages import MarkedWebPage, generate_pages
 from fiction.generator.prose import generate_articles
 from fiction.generator.split import assign_sources, parse_split
@@ -27,6 +26,7 @@ from fiction.questions.question import GoldBuilder
 from fiction.questions.templates import build_templates
 from fiction.questions.wording import word_question
 from fiction.universe.constraints import find_violations
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FACTS, FactSources, Universe
 from fiction.universe.universe import TEXT as BY_TEXT

@@ -10,8 +10,8 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from fiction.family import Family, build_universe_family
-from fiction.generator.items import ItemCatalog
 from fiction.generator.world_files import UNIVERSE_FILE
+from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import Universe
 from tests.browser.annotator import Annotator
 from tests.browser.asker import Asker

@@ -7,8 +7,8 @@ import pytest
 
 from fiction.family import GraphKinshipSource, UniverseKinshipSource, build_family, build_universe_family
 from fiction.generator.build import generate_world
-from fiction.generator.items import ItemCatalog
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import NONE, Universe
 from worlds.build import WorldContents, build_world

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fiction.family import build_universe_family
-from fiction.generator.items import ItemCatalog
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from tests.app.cli.test_world import ISLE, refused, told
 

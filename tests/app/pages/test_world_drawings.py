@@ -7,8 +7,8 @@ import pytest
 from app.pages.worlds import family_tree, neighbourhood
 from app.widgets.drawing import DiagramBox
 from fiction.family import Family, Relative, build_universe_family
-from fiction.generator.items import ItemCatalog
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from worlds.neighbourhood import Branch, BranchValue, Neighbourhood
 from worlds.source import Entity, Relation

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from fiction.generator.build import generate_world
-from fiction.generator.items import ItemCatalog
 from fiction.generator.pages import generate_pages
 from fiction.generator.progress import StageProgress
 from fiction.generator.prose import generate_articles
@@ -21,6 +20,7 @@ from fiction.generator.split import assign_sources, parse_split
 from fiction.questions.question_file import read_question_rows
 from fiction.questions.sampler import sample_questions
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
 from tools.registry import BUILT_IN_TOOLS

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.items import ItemCatalog
 from fiction.generator.prose import generate_articles, generate_people_articles, generate_place_articles
 from fiction.generator.split import assign_sources, parse_split
 from fiction.phantomwiki.articles import format_article, parse_sentence, parse_sentences
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import TEXT, FactSources, Universe

@@ -2,11 +2,11 @@
 
 from hypothesis import strategies as st
 
-from fiction.generator.items import ItemCatalog
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fiction.generator.items import PROPERTY_LABELS
 from fiction.questions import expressions as ask
 from fiction.questions.decomposition import build_triples, classify_structure
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.reasoning import ReasoningBuilder
+from fiction.universe.items import PROPERTY_LABELS
 from tests.examples import examples
 from tests.fiction.questions.plain_world import FACTS, WOMEN, PlainWorld, spoken
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE

@@ -4,7 +4,6 @@ import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 
-from fiction.generator.items import ItemCatalog
 from fiction.generator.split import assign_sources, parse_split
 from fiction.generator.statements import generate_people_triples, generate_thing_triples
 from fiction.questions import expressions as ask
@@ -14,6 +13,7 @@ from fiction.questions.sampler import sample_questions
 from fiction.questions.sparql import MAX_SET_SIZE, build_sparql
 from fiction.questions.templates import QUESTION_KINDS
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, Universe
 from tests.examples import examples
