@@ -53,29 +53,29 @@ def test_a_title_means_the_one_whose_article_has_it(run: Run, namesakes: Namesak
     titles = [title for title in namesakes.universe.titles if "(" in title]
     assert len(titles) > 20
     for title in titles:
-        found = run("named", title)
+        found = run("resolve", title)
         assert found.id == entity(namesakes, title)
 
 
 def test_a_name_that_one_has_means_that_one_and_a_shared_one_nobody(run: Run, namesakes: Namesakes) -> None:
     for name, people in Counter(namesakes.universe.names).items():
         if people == 1:
-            assert run("named", name).id == entity(namesakes, name)
+            assert run("resolve", name).id == entity(namesakes, name)
         else:
             with pytest.raises(ReplayBroken, match=f"is called {name}"):
-                run("named", name)
+                run("resolve", name)
 
 
 def test_whoever_the_graph_names_is_answered_by_title(run: Run, namesakes: Namesakes) -> None:
     for name, title in zip(namesakes.universe.names, namesakes.universe.titles, strict=True):
         thing = FoundEntity(name, entity(namesakes, title))
-        assert run("title", thing) == title
+        assert run("find_title", thing) == title
 
 
 def test_who_has_no_id_keeps_the_name(run: Run) -> None:
-    assert run("title", FoundEntity("Ada Lund")) == "Ada Lund"
+    assert run("find_title", FoundEntity("Ada Lund")) == "Ada Lund"
 
 
 def test_nobody_is_found_under_a_name_that_nobody_has(run: Run) -> None:
     with pytest.raises(ReplayBroken, match="'Zebedee Nobody' is not found"):
-        run("named", "Zebedee Nobody")
+        run("resolve", "Zebedee Nobody")
