@@ -82,7 +82,8 @@ def test_a_stopped_job_leaves_nothing_half_made(jobs, worlds):
 
 def test_progress_is_read_from_json_lines_and_other_lines_are_no_progress(jobs, worlds):
     job = over(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
-    assert (job.last_event.event, job.last_event.stage, job.fraction) == ("progress", "names", 1.0)
+    assert job.last_event.event in {"progress", "note"}
+    assert job.message == job.last_event.message
     for line, share in {
         '{"event": "progress", "message": "x", "stage": "graph", "done": 250, "total": 1000}': 0.25,
         '{"event": "progress", "message": "x", "stage": "people", "done": 7, "total": 0}': None,

@@ -7,7 +7,6 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selected import SelectedLibrary
-from app.services import services
 from app.widgets.library_choice import list_versions
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
@@ -20,7 +19,9 @@ MAX_LISTED_CHANGES = 500
 
 def show_comparison(library: SelectedLibrary) -> None:
     """Ask for the other one, and draw the difference from it to this one."""
-    others = [SelectedLibrary(each) for each in list_versions(services().database) if each.id != library.id]
+    services = library.services
+    versions = list_versions(services.database)
+    others = [SelectedLibrary(services, version) for version in versions if version.id != library.id]
     if not others:
         st.info("There is no other version to compare with. Freeze another one; nothing of the earlier is lost.")
         return
@@ -46,7 +47,7 @@ def show_comparison(library: SelectedLibrary) -> None:
     with st.container(width="content"):
         show_table(("", earlier.title, library.title), rows, key="compare_counts", label="Counts of both")
     if chosen := st.session_state.pop("compared", None):
-        open_demonstration(UUID(chosen))
+        open_demonstration(services.database, UUID(chosen))
 
 
 def _default_earlier_index(library: SelectedLibrary, others: Sequence[SelectedLibrary]) -> int:

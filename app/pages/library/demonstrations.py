@@ -10,11 +10,10 @@ import streamlit as st
 
 from app.pages.library.export import show_export_dialog
 from app.pages.library.selected import SelectedLibrary
-from app.services import services
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
-from db.database import StoreError
+from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
 from db.traces import load_trace
 
@@ -70,13 +69,6 @@ def format_choice(name: str) -> str:
     return line if len(line) <= 60 else f"{line[:59]}…"
 
 
-def describe_filter(wanted: DemonstrationFilter) -> str:
-    """The conditions in words, as Markdown that shows them letter by letter."""
-    named = {"text": "question has", "by": "by", "rating": "stars at least", "kind": "kind", "project": "project"}
-    parts = [f"{named[name]} {value}" for name, value in wanted.active_conditions().items()]
-    return escape_markdown(", ".join(parts)) if parts else "no condition"
-
-
 PAGE_SIZE = 12
 
 
@@ -91,7 +83,7 @@ def show_demonstrations(library: SelectedLibrary) -> None:
     wanted = show_demonstration_filters(library.choices(), key=library.reference or "approved", on_change=reset_list)
     count = library.count(wanted)
     if not count:
-        st.info("No demonstration is like that; loosen a filter.")
+        st.info("No matches. Try fewer filters.")
         return
     start = min(list_start(), (count - 1) // PAGE_SIZE * PAGE_SIZE)
     listed = library.page(wanted, start, PAGE_SIZE)
@@ -100,7 +92,7 @@ def show_demonstrations(library: SelectedLibrary) -> None:
     with left, st.container(key="list_demonstrations"):
         _show_list(library, wanted, listed, chosen)
     with right:
-        show_demonstration(chosen)
+        show_demonstration(library.services.database, chosen)
 
 
 def _selected_id(listed: list[Demonstration]) -> UUID:
@@ -178,10 +170,10 @@ def _format_caption(each: Demonstration) -> str:
     return " · ".join(parts)
 
 
-def show_demonstration(trace_id: UUID) -> None:
+def show_demonstration(database: Database, trace_id: UUID) -> None:
     """One demonstration as the Review page draws it, or a sentence that it is not there."""
     try:
-        with services().database.read() as session:
+        with database.read() as session:
             record = load_trace(session, trace_id)
     except StoreError:
         st.warning("The address names a demonstration that is not here; choose one from the list.")
@@ -196,6 +188,6 @@ def show_demonstration(trace_id: UUID) -> None:
 
 
 @st.dialog("Demonstration", width="large")
-def open_demonstration(trace_id: UUID) -> None:
+def open_demonstration(database: Database, trace_id: UUID) -> None:
     """The demonstration over the page, where the page is to stay as it is."""
-    show_demonstration(trace_id)
+    show_demonstration(database, trace_id)

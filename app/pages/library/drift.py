@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 from app.pages.library.selected import SelectedLibrary
-from app.services import services
 from app.widgets.job_panel import DRIFT_JOB, show_verb_job, start_verb_job
 from app.widgets.person import current_user
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
+from db.database import Database
 from db.libraries import DemonstrationFilter
 from evaluation.library_drift import load_drift
 from evaluation.report_cache import Report
@@ -30,7 +30,7 @@ MAX_OBSERVATION_CHARACTERS = 4_000
 def show_drift(library: SelectedLibrary) -> None:
     """Offer to run them again, and draw the last report."""
     reference = library.reference or None
-    report = load_drift(services(), reference)
+    report = load_drift(library.services, reference)
     if show_verb_job(DRIFT_JOB, library.title):
         pass
     elif not library.count(DemonstrationFilter()):
@@ -38,7 +38,7 @@ def show_drift(library: SelectedLibrary) -> None:
     else:
         _show_run_button(library, again=report is not None)
     if report is not None:
-        _show_report(report)
+        _show_report(library.services.database, report)
 
 
 def _show_run_button(library: SelectedLibrary, *, again: bool) -> None:
@@ -54,7 +54,7 @@ def _show_run_button(library: SelectedLibrary, *, again: bool) -> None:
         )
 
 
-def _show_report(report: Report) -> None:
+def _show_report(database: Database, report: Report) -> None:
     with st.container(horizontal=True, key="drift_sizes"):
         for name, count in (
             ("run again", report["traces"]),
@@ -65,7 +65,8 @@ def _show_report(report: Report) -> None:
             st.metric(name, f"{count:,}", width="content")
     at = datetime.fromisoformat(report["at"])
     st.caption(
-        f"As of {at:%Y-%m-%d %H:%M} UTC. Broken: {STATE_DESCRIPTIONS['broken']}. Differ: {STATE_DESCRIPTIONS['differs']}."
+        f"As of {at:%Y-%m-%d %H:%M} UTC. Broken: {STATE_DESCRIPTIONS['broken']}. "
+        f"Differ: {STATE_DESCRIPTIONS['differs']}."
     )
     changed = report["changed"]
     if not changed:
@@ -84,18 +85,19 @@ def _show_report(report: Report) -> None:
         st.caption(f"and {len(changed) - MAX_LISTED_TRACES:,} more; `showhow traces replay --json` lists all")
     wanted = st.query_params.get("drifted", changed[0]["trace"])
     chosen = next((each for each in changed if each["trace"] == wanted), changed[0])
-    _show_trace_drift(chosen)
+    _show_trace_drift(database, chosen)
 
 
 def _select_trace(trace: str) -> None:
     st.query_params["drifted"] = trace
 
 
-def _show_trace_drift(chosen: dict[str, Any]) -> None:
+def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(escape_markdown(chosen["question"]), anchor=False, width="stretch")
         if st.button("Open in Annotate", key="mend_drift", icon=":material/edit_note:"):
-            st.switch_page("annotate/page.py", query_params={"you": current_user(services().database).name, "trace": chosen["trace"]})
+            person = current_user(database)
+            st.switch_page("annotate/page.py", query_params={"you": person.name, "trace": chosen["trace"]})
     for step in chosen["steps"]:
         given = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
         why = f" · {escape_markdown(step['why'])}" if step["why"] else ""

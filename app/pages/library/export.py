@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.pages.library.demonstrations import describe_filter
 from app.pages.library.selected import SelectedLibrary
-from app.services import services
 from app.trace_export import build_export
 from app.widgets.library_choice import pluralize
 from app.widgets.plain_text import escape_markdown
@@ -67,12 +65,19 @@ def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) ->
     )
 
 
+def describe_filter(conditions: DemonstrationFilter) -> str:
+    """The filter in words, as Markdown with the values escaped."""
+    labels = {"text": "search", "by": "by", "rating": "min. rating", "kind": "kind", "project": "project"}
+    parts = [f"{labels[name]} {value}" for name, value in conditions.active_conditions().items()]
+    return escape_markdown(", ".join(parts)) if parts else "no filter"
+
+
 def _write_export(library: SelectedLibrary, wanted: DemonstrationFilter, name: str) -> ExportFile:
     # Some formats seek in what they write, and all of it need not lie in memory twice.
-    parts = services()
-    with tempfile.TemporaryFile() as file, parts.database.read() as session:
+    services = library.services
+    with tempfile.TemporaryFile() as file, services.database.read() as session:
         ids = list_matching_ids(session, wanted, library.id)
-        losses = find_writer(name)(build_export(parts.tool_registry(), session, load_traces(session, ids)), file)
+        losses = find_writer(name)(build_export(services.tool_registry(), session, load_traces(session, ids)), file)
         file.seek(0)
         return ExportFile(file.read(), losses)
 

@@ -13,12 +13,11 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selected import SelectedLibrary
-from app.services import services
 from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_markdown
 from app.widgets.selection_options import SelectionOptions, ask_selection_options
 from app.widgets.table import TableCell, show_table
-from db.database import StoreError
+from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
 from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
@@ -165,15 +164,15 @@ def show_selection_console(library: SelectedLibrary) -> None:
     except (SelectionError, SourceError, StoreError) as refused:
         st.error(escape_markdown(str(refused)))
         return
-    _show_picks(chosen, opened, way)
+    _show_picks(library.services.database, chosen, opened, way)
 
 
 def open_selected_library(library: SelectedLibrary) -> LoadedLibrary:
     """The version ready to choose from; the page says so while that takes seconds."""
     with st.spinner(_waiting_message(library)):
-        _, opened = services().open_library(library.reference)
+        _, opened = library.services.open_library(library.reference)
         # The questions may be known from the disk, and the model not be loaded for them.
-        services().encoder(["?"])
+        library.services.encoder(["?"])
     return opened
 
 
@@ -182,13 +181,13 @@ def _waiting_message(library: SelectedLibrary) -> str:
     if (
         version is not None
         and version.demonstrations > ENCODING_RATE
-        and not services().embeddings_path(version.name, version.number).is_file()
+        and not library.services.embeddings_path(version.name, version.number).is_file()
     ):
         return (
             f"The {version.demonstrations:,} questions of this version are encoded, once for all: some "
             f"{version.demonstrations / ENCODING_RATE:,.0f} seconds …"
         )
-    return "Reading the version …" if services().encoder.is_loaded else LOADING_MESSAGE
+    return "Reading the version …" if library.services.encoder.is_loaded else LOADING_MESSAGE
 
 
 def _show_examples(library: SelectedLibrary) -> None:
@@ -208,7 +207,9 @@ def _fill_question(question: str) -> None:
     st.session_state["console_question"] = question
 
 
-def _show_picks(chosen: SelectedDemonstrations, opened: LoadedLibrary, way: SelectionOptions) -> None:
+def _show_picks(
+    database: Database, chosen: SelectedDemonstrations, opened: LoadedLibrary, way: SelectionOptions
+) -> None:
     for each in chosen.excluded:
         st.caption(f":material/block: Left out, since it asks the same: {escape_markdown(each.question)}")
     picks = chosen.selection.picks
@@ -236,7 +237,7 @@ def _show_picks(chosen: SelectedDemonstrations, opened: LoadedLibrary, way: Sele
                 st.html(render_pick_reasons(chosen, opened, place))
     _show_drawings(chosen, opened)
     if wanted := st.session_state.pop("console_open", None):
-        open_demonstration(UUID(wanted))
+        open_demonstration(database, UUID(wanted))
 
 
 def _request_open(trace: str) -> None:

@@ -8,7 +8,6 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selected import SelectedLibrary
 from app.pages.library.selection import open_selected_library
-from app.services import services
 from app.widgets.chart import BAR_COLOUR, BAR_STEP
 from app.widgets.job_panel import USAGE_JOB, show_verb_job, start_verb_job
 from app.widgets.plain_text import escape_markdown
@@ -32,7 +31,8 @@ def show_usage(library: SelectedLibrary) -> None:
     if library.version is None:
         st.info("Usage is counted for a frozen version. Choose one on the left, or freeze one with Alt+L.")
         return
-    with services().database.read() as session:
+    services = library.services
+    with services.database.read() as session:
         counts = {project.name: count_questions(session, project.id) for project in list_projects(session)}
     asked = {name: count for name, count in counts.items() if count}
     if not asked:
@@ -48,13 +48,13 @@ def show_usage(library: SelectedLibrary) -> None:
     )
     way = ask_selection_options("usage")
     wanted = UsageRequest(library.reference, name, way.config, way.leave_out_itself)
-    report = load_usage(services(), wanted)
+    report = load_usage(services, wanted)
     if report is None:
         _show_count_button(library, wanted, asked[name], way)
     else:
         _show_usage_report(report)
     if chosen := st.session_state.pop("usage_open", None):
-        open_demonstration(UUID(chosen))
+        open_demonstration(services.database, UUID(chosen))
 
 
 def _show_count_button(library: SelectedLibrary, asked: UsageRequest, questions: int, way: SelectionOptions) -> None:
@@ -79,7 +79,7 @@ def _show_count_button(library: SelectedLibrary, asked: UsageRequest, questions:
     try:
         open_selected_library(library)
         with st.empty():
-            compute_usage(services(), asked, _show_progress)
+            compute_usage(library.services, asked, _show_progress)
     except (SelectionError, SourceError, StoreError) as refused:
         st.error(escape_markdown(str(refused)))
     else:

@@ -1,7 +1,4 @@
-"""Tools: what each one is worth, as people and models used it.
-
-What tools are worth: a line a tool, one tool in charts, and the observations that were rated worst.
-"""
+"""The Tools page: the quality of each tool in use, and the tools that a project offers."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
@@ -10,7 +7,7 @@ from json import dumps
 
 import streamlit as st
 
-from app.services import services
+from app.services import services as process_services
 from app.widgets.chart import show_bar_chart
 from app.widgets.page_layout import choose_view, show_keys_button
 from app.widgets.person import current_user, show_user_menu
@@ -24,37 +21,36 @@ from db.projects import list_projects
 from db.tool_report import LATENCY_BUCKET_BOUNDS, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.number_format import format_count, format_money, format_seconds
 from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
+from runs.services import Services
 
 TOOL_COLUMNS = (
     "tool",
     "calls",
     "failed",
-    "half within",
-    "95 % within",
+    "median",
+    "95th pct.",
     "longest",
     "mean rating",
     "ratings",
-    "its model",
+    "model time",
 )
 _MAX_TEXT_LENGTH = 90
 
 
 def latency_class_names() -> list[str]:
-    """The classes of latencies, as people read them."""
+    """The labels of the latency buckets."""
     bounds = [f"{bound:g} s" for bound in LATENCY_BUCKET_BOUNDS]
     between = [f"{lower} – {upper}" for lower, upper in pairwise(bounds)]
     return [f"under {bounds[0]}", *between, f"{bounds[-1]} and more"]
 
 
 def show_tool_table(tools: Sequence[ToolStatistics]) -> None:
-    """The table; a click on a tool's name opens its charts."""
-    show_table(
-        TOOL_COLUMNS, [_tool_row(each) for each in tools], key="tools", label="What the tools are worth", go=select_tool
-    )
+    """Draw the table; a click on the name of a tool opens its charts."""
+    show_table(TOOL_COLUMNS, [_tool_row(each) for each in tools], key="tools", label="Tool quality", go=select_tool)
 
 
 def select_tool(name: str) -> None:
-    """Have the address name that tool."""
+    """Select the tool in the URL."""
     st.session_state["tool"] = name
 
 
@@ -111,7 +107,7 @@ def _usage_cell(of: ToolStatistics) -> TableCell | None:
 
 
 def show_tool_charts(of: ToolStatistics) -> None:
-    """One tool in three charts, each with its numbers beside it."""
+    """Draw the failures, latencies and ratings of one tool."""
     st.subheader(escape_markdown(of.tool), anchor=False)
     st.caption(escape_markdown(_describe_tool(of)))
     with st.container(horizontal=True, gap="medium", key="charts"):
@@ -127,14 +123,14 @@ def show_tool_charts(of: ToolStatistics) -> None:
 
 def _describe_tool(of: ToolStatistics) -> str:
     parts = [format_count(of.calls, "call")]
-    parts += [f"{of.interrupted:,} begun and never finished, which have no time"] if of.interrupted else []
-    parts += [f"{of.undone:,} more were undone and count nowhere else"] if of.undone else []
-    parts += [f"its model took {', '.join(format_model_usage(of.usage))}"] if of.usage else []
+    parts += [f"{of.interrupted:,} interrupted, without a latency"] if of.interrupted else []
+    parts += [f"{of.undone:,} more were undone and are not counted"] if of.undone else []
+    parts += [f"model use {', '.join(format_model_usage(of.usage))}"] if of.usage else []
     return "; ".join(parts)
 
 
 def show_worst_rated(worst: Sequence[RatedStep]) -> None:
-    """The lowest ratings first; a click opens the trace at its step."""
+    """Draw the lowest ratings first; a click opens the trace at its step."""
     low = {f"{each.trace_id}:{each.position}": each for each in worst if each.rating < 5}
     if not low:
         st.caption(
@@ -168,7 +164,7 @@ def _truncate(text: str) -> str:
 
 
 KEYS = {"Alt+1, Alt+2": "Choose the view", "?": "This sheet"}
-VIEWS = {"worth": "What they are worth", "offered": "Offered"}
+VIEWS = {"worth": "Tool quality", "offered": "Available tools"}
 EMPTY_MESSAGE = (
     "No tool has been called yet. As soon as a step is recorded on the Annotate page, or a model answers a question, "
     "its tool appears here: how often it was called and failed, how long it took, and how its observations were rated."
@@ -176,7 +172,7 @@ EMPTY_MESSAGE = (
 
 
 def show_header(person: User) -> None:
-    """The top of the page."""
+    """Draw the top of the page."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("Rate observations while you annotate: the worst ones show what to improve.")
         st.space("stretch")
@@ -184,9 +180,9 @@ def show_header(person: User) -> None:
         show_user_menu(person)
 
 
-def show_scope_filters() -> ToolCallFilter:
-    """A row of filters, kept in the address."""
-    with services().database.read() as session:
+def show_scope_filters(services: Services) -> ToolCallFilter:
+    """Draw a row of filters, whose values are in the URL."""
+    with services.database.read() as session:
         names = [project.name for project in list_projects(session)]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
         project = _show_filter("Project", "of_project", names, 260)
@@ -200,13 +196,13 @@ def _show_filter(label: str, name: str, options: list[str], width: int) -> str |
     return st.selectbox(label, options, index=None, key=name, placeholder="all", width=width, bind="query-params")
 
 
-def show_report(scope: ToolCallFilter) -> None:
-    """The table, the chosen tool, and the observations that were rated worst."""
+def show_report(services: Services, scope: ToolCallFilter) -> None:
+    """Draw the table, the charts of the selected tool, and the worst-rated observations."""
     with st.spinner("Counting …"):
-        report = get_cached_tool_report(services(), scope)
+        report = get_cached_tool_report(services, scope)
     if not report.tools:
-        nothing = scope == ToolCallFilter()
-        st.info(EMPTY_MESSAGE if nothing else "No call fits these filters; take some of them away.")
+        is_unfiltered = scope == ToolCallFilter()
+        st.info(EMPTY_MESSAGE if is_unfiltered else "No matches. Try fewer filters.")
         return
     show_tool_table(report.tools)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -216,37 +212,38 @@ def show_report(scope: ToolCallFilter) -> None:
     if chosen is not None:
         show_tool_charts(chosen)
         report = get_cached_tool_report(
-            services(), ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
+            services, ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
         )
     st.subheader("Rated worst", anchor=False)
     show_worst_rated(report.worst)
 
 
 def _show_downloads(report: ToolReport, scope: ToolCallFilter) -> None:
-    told = dumps(tool_report_to_json(report, scope), ensure_ascii=False, indent=1)
+    document = dumps(tool_report_to_json(report, scope), ensure_ascii=False, indent=1)
     st.download_button("All as CSV", tool_report_to_csv(report), "tools.csv", "text/csv", key="csv", type="tertiary")
-    st.download_button("All as JSON", told, "tools.json", "application/json", key="json", type="tertiary")
+    st.download_button("All as JSON", document, "tools.json", "application/json", key="json", type="tertiary")
 
 
-def show_offered_tools() -> None:
-    """Which tools the chosen project offers."""
-    project = current_project(services().database)
+def show_offered_tools(services: Services) -> None:
+    """Choose the tools that the project offers."""
+    project = current_project(services.database)
     if project is None:
         st.info("There is no project yet; `showhow setup` prepares one.")
         return
-    choose_project(services().database)
+    choose_project(services.database)
     if notice := st.session_state.pop("notice", None):
         st.error(notice)
-    st.caption(f"What people and models may use for the questions of {escape_markdown(project.name)}.")
-    choose_tools(services(), project)
+    st.caption(f"The tools that people and models can use for the questions of {escape_markdown(project.name)}.")
+    choose_tools(services, project)
 
 
-person = current_user(services().database)
+services = process_services()
+person = current_user(services.database)
 show_header(person)
 if choose_view("Tools", VIEWS) == "offered":
-    show_offered_tools()
+    show_offered_tools(services)
 else:
-    show_report(show_scope_filters())
+    show_report(services, show_scope_filters(services))
 if (rated := st.session_state.pop("open_step", None)) is not None:
     st.session_state.pop("step_in_focus", None)
     place = {"project": rated.project, "trace": str(rated.trace_id), "step": str(rated.position)}

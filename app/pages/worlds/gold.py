@@ -13,7 +13,6 @@ import streamlit as st
 from app.pages.worlds.query_console import console_key
 from app.pages.worlds.questions import annotate_question
 from app.pages.worlds.selected import SelectedWorld
-from app.services import services
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.table import TableCell, show_table
@@ -42,7 +41,7 @@ def show_gold_trace(world: SelectedWorld, row: dict[str, Any]) -> None:
         if not st.button("Make the trace", key="make_trace"):
             return
         with st.spinner("Running the tools …"):
-            made = st.session_state[GOLD_TRACE_KEY] = (place, make_world_gold_trace(services(), world.name, row))
+            made = st.session_state[GOLD_TRACE_KEY] = (place, make_world_gold_trace(world.services, world.name, row))
     record: TraceRecord = made[1]
     if record.trace.status == "approved":
         show_trace(record, editable=False, forkable=False)

@@ -13,7 +13,6 @@ import streamlit as st
 
 from app.pages.worlds.selected import SelectedWorld
 from app.pages.worlds.world_list import format_build_time, format_bytes
-from app.services import services
 from app.widgets.chart import BAR_STEP, show_bar_chart
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
@@ -21,6 +20,7 @@ from app.widgets.url_state import go_to_view
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QuestionSummary
 from fiction.universe.universe import count_by_sources
+from settings import Settings
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
 
 FIELD_LABELS = {
@@ -40,7 +40,7 @@ def show_live_world(world: SelectedWorld) -> None:
     with st.container(horizontal=True, key="sizes"):
         st.metric("hosts", len(world.about.get("hosts", [])), width="content")
         st.metric("answers recorded", format_bytes(record.stat().st_size if record.is_file() else 0), width="content")
-    _show_connection_state()
+    _show_connection_state(world.services.settings)
     rows = [
         [TableCell(title), TableCell(_format_site_value(world.about[name]))]
         for name, title in FIELD_LABELS.items()
@@ -54,8 +54,7 @@ def show_live_world(world: SelectedWorld) -> None:
     )
 
 
-def _show_connection_state() -> None:
-    settings = services().settings
+def _show_connection_state(settings: Settings) -> None:
     if settings.as_of is not None:
         st.info(f"Responses are those recorded by {settings.as_of:%d %b %Y %H:%M %Z} (SHOWHOW_AS_OF).")
     elif settings.offline:

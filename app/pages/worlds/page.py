@@ -1,4 +1,4 @@
-"""Worlds: made, imported, and looked at from every side."""
+"""The Worlds page: generates and imports worlds, and shows one from every side."""
 
 import streamlit as st
 
@@ -10,13 +10,14 @@ from app.pages.worlds.query_console import show_console
 from app.pages.worlds.questions import show_world_questions
 from app.pages.worlds.selected import SelectedWorld
 from app.pages.worlds.world_list import choose_world
-from app.services import services
+from app.services import services as process_services
 from app.widgets.job_panel import show_world_jobs
 from app.widgets.page_layout import choose_view, show_keys_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
+from runs.services import Services
 from worlds.source import SourceError
 
 KEYS = {
@@ -30,31 +31,31 @@ KEYS = {
 }
 
 
-def show_header(person: User) -> None:
-    """The top of the page: what can be made here, and the doors that lead elsewhere."""
+def show_header(services: Services, person: User) -> None:
+    """Draw the top of the page, with the buttons of an administrator."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if "admin" in person.roles:
             if st.button("Generate a world", key="generate", shortcut="Alt+G", icon=":material/add:"):
-                show_generate_dialog()
+                show_generate_dialog(services.settings.worlds_folder)
             if st.button("Import a world", key="import", shortcut="Alt+I", icon=":material/upload:"):
-                show_import_dialog()
+                show_import_dialog(services.settings.worlds_folder)
         else:
-            st.caption("Whoever administers this server generates and imports worlds.")
+            st.caption("An administrator of this server can generate and import worlds.")
         st.space("stretch")
         show_keys_button(KEYS)
         show_user_menu(person)
 
 
 def show_world(world: SelectedWorld, person: User) -> None:
-    """The chosen view of the world; a source that does not answer is told in its place."""
+    """Draw the selected view of the world, or the error of a source that does not answer."""
     try:
         show_view(world, person)
-    except SourceError as failed:
-        st.error(escape_markdown(str(failed)))
+    except SourceError as error:
+        st.error(escape_markdown(str(error)))
 
 
 def show_view(world: SelectedWorld, person: User) -> None:
-    """The chosen view of the world."""
+    """Draw the selected view of the world."""
     match choose_view(world.name, WORLD_VIEWS):
         case "look":
             show_world_explorer(world)
@@ -66,12 +67,13 @@ def show_view(world: SelectedWorld, person: User) -> None:
             show_world_overview(world)
 
 
-person = current_user(services().database)
-show_header(person)
+services = process_services()
+person = current_user(services.database)
+show_header(services, person)
 show_world_jobs(stoppable="admin" in person.roles)
 left, right = st.columns([1, 3.4], gap="medium")
 with left, st.container(key="list"):
-    world = choose_world()
+    world = choose_world(services)
 with right:
     if world is None:
         st.info(

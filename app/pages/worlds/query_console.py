@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import streamlit as st
 
 from app.pages.worlds.selected import SelectedWorld
-from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import go_to_entity
@@ -46,7 +45,7 @@ def show_console(world: SelectedWorld) -> None:
             st.caption(f"SELECT and ASK queries, {limits}, as in the tool Run query. Prefixes: wd:, wdt:, rdfs:.")
     if run:
         with st.spinner("Running the query …"):
-            outcome = BUILT_IN_TOOLS["runQuery"].call(services().tool_context(world.name), {"sparql": sparql})
+            outcome = BUILT_IN_TOOLS["runQuery"].call(world.services.tool_context(world.name), {"sparql": sparql})
         st.session_state[LAST_RESULT_KEY] = (world.name, world.stamp, outcome)
     last_result = st.session_state.get(LAST_RESULT_KEY)
     if last_result is not None and last_result[:2] == (world.name, world.stamp):

@@ -11,7 +11,6 @@ import streamlit as st
 
 from app.pages.worlds.gold import show_gold_question
 from app.pages.worlds.selected import SelectedWorld
-from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import get_url_parameter, go_to_question
 from db import projects, recording
@@ -25,7 +24,7 @@ def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -
     """Add the question to the world's first project (created if missing) and open a draft on the Annotate page."""
     record = parse_question(row, world.folder / QUESTIONS_FILE, None)
     try:
-        with services().database.begin() as session:
+        with world.services.database.begin() as session:
             over = [project for project in projects.list_projects(session) if project.world == world.name]
             project: Project = over[0] if over else _create_project(session, world.name)
             projects.add_questions(session, project.id, [record])

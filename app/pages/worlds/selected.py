@@ -5,12 +5,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.services import services
 from fiction.generator.build import PAGES_FILE
 from fiction.generator.pages import load_marks_by_address
 from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from fiction.universe.universe import Universe
+from runs.services import Services
 from worlds.live.description import LIVE_KIND
 from worlds.source import World
 
@@ -19,13 +19,14 @@ from worlds.source import World
 class SelectedWorld:
     """A world with the contents of its world.toml; missing files are None."""
 
+    services: Services
     name: str
     about: dict[str, Any]
 
     @property
     def folder(self) -> Path:
         """Folder of the world."""
-        return services().settings.worlds_folder / self.name
+        return self.services.settings.worlds_folder / self.name
 
     @property
     def stamp(self) -> str:
@@ -39,7 +40,7 @@ class SelectedWorld:
 
     def open(self) -> World:
         """Open its sources."""
-        return services().open_world(self.name)
+        return self.services.open_world(self.name)
 
     def disk_size(self) -> int:
         """Size on disk in bytes."""

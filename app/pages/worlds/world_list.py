@@ -6,18 +6,18 @@ from typing import Any
 import streamlit as st
 
 from app.pages.worlds.selected import SelectedWorld
-from app.services import services
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import go_to_world
+from runs.services import Services
 from worlds.folder import WorldError, list_world_names
 from worlds.open import read_world_metadata
 
 SIZE_FIELDS = ("people", "articles", "pages", "triples", "questions")
 
 
-def choose_world() -> SelectedWorld | None:
+def choose_world(services: Services) -> SelectedWorld | None:
     """Show the list and return the world of the URL parameter, else the first one."""
-    worlds, damaged = _load_worlds()
+    worlds, damaged = _load_worlds(services)
     requested = st.query_params.get("world")
     chosen = next((world for world in worlds if world.name == requested), worlds[0] if worlds else None)
     if requested and (chosen is None or chosen.name != requested) and requested not in damaged:
@@ -29,11 +29,12 @@ def choose_world() -> SelectedWorld | None:
     return chosen
 
 
-def _load_worlds() -> tuple[list[SelectedWorld], dict[str, str]]:
+def _load_worlds(services: Services) -> tuple[list[SelectedWorld], dict[str, str]]:
     worlds, damaged = [], {}
-    for name in list_world_names(services().settings.worlds_folder):
+    folder = services.settings.worlds_folder
+    for name in list_world_names(folder):
         try:
-            worlds.append(SelectedWorld(name, read_world_metadata(services().settings.worlds_folder, name)))
+            worlds.append(SelectedWorld(services, name, read_world_metadata(folder, name)))
         except WorldError as broken:
             damaged[name] = str(broken)
     return worlds, damaged

@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Request, Says
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
@@ -28,16 +30,27 @@ def home(tmp_path: Path) -> Path:
 def asking(home: Path, *words: str, model: str | None = None) -> subprocess.Popen[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHOWHOW_", "OPENAI_"))}
     if model is not None:
-        kept |= {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": model, "OPENAI_API_KEY": "planted-key-1"}
+        kept |= model_settings(model)
     command = [SHOWHOW, "ask", *words, "--world", "harbour"]
     environment = {**kept, "SHOWHOW_HOME": str(home)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test run that was started in the background ignores SIGINT, and its child processes would inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    )
 
 
 def asked(home: Path, *words: str, model: str | None = None) -> tuple[int, str, str]:
-    process = asking(home, *words, model=model)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+    done = run_in_process(home, "ask", *words, "--world", "harbour", **(model_settings(model) if model else {}))
+    return done.returncode, done.stdout, done.stderr
+
+
+def model_settings(url: str) -> dict[str, str]:
+    return {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": url, "OPENAI_API_KEY": "planted-key-1"}
 
 
 def answering(request: Request) -> Any:

@@ -1,18 +1,15 @@
 """`showhow evaluate`: figures by kind as JSON, and one sentence for what cannot be."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
+from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Fails, ModelServer
-
-SHOWHOW = Path(sys.executable).with_name("showhow")
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +21,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluate(home: Path, *options: str, model: str = "") -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": "", "SHOWHOW_MODEL": ""}
+    environ = {}
     if model:
-        environ |= {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": model, "OPENAI_API_KEY": "none"}
-    command = [str(SHOWHOW), "evaluate", *options]
-    return subprocess.run(command, env=environ, cwd=home, capture_output=True, text=True, timeout=300, check=False)
+        environ = {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": model, "OPENAI_API_KEY": "none"}
+    return run_in_process(home, "evaluate", *options, **environ)
 
 
 def test_without_demonstrations_every_question_is_refused_and_counted_by_kind(home: Path) -> None:

@@ -1,17 +1,15 @@
 """`showhow questions`, started as users start it."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
+from tests.app.cli.in_process import run_in_process
 
-SHOWHOW = Path(sys.executable).with_name("showhow")
 GOOD = {"question": "Who is the mother of Ada Reed?", "answers": ["Eva Reed"], "id": "1"}
 
 
@@ -23,9 +21,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def showhow(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": ""}
-    command = [SHOWHOW, "questions", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, check=False, cwd=home)
+    return run_in_process(home, "questions", *words)
 
 
 def listed(home: Path, *words: str) -> list[dict[str, object]]:

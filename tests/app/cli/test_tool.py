@@ -6,12 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.app.cli.in_process import run_in_process
+
 SHOWHOW = Path(sys.executable).with_name("showhow")
 
 
 def showhow(worlds: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "SHOWHOW_HOME": str(worlds.parent)}
-    return subprocess.run([SHOWHOW, "tool", *words], capture_output=True, text=True, env=environ, check=False)
+    return run_in_process(worlds.parent, "tool", *words)
+
+
+def test_a_process_of_its_own_does_the_same(harbour_folder: Path) -> None:
+    environ = {**os.environ, "SHOWHOW_HOME": str(harbour_folder.parent)}
+    command = [SHOWHOW, "tool", "getLabel", "--world", "harbour", "ids=Q1"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    assert done.stdout == "Q1: Ada Reed (ferry pilot)\n"
 
 
 def test_a_tool_prints_its_text_and_with_json_its_data(harbour_folder: Path) -> None:

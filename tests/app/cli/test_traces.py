@@ -1,18 +1,14 @@
 """`showhow traces` and `showhow db` as a user runs them."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from fewshot_library.formats import SHOWHOW
+from tests.app.cli.in_process import run_in_process
 from tests.fewshot_library.traces import export, fork_of, plain_trace
 
 EMPTY = {"added": 0, "same": 0, "differs": 0, "refused": [], "differing": [], "remarks": []}
-BIN = Path(sys.executable).with_name("showhow")
 
 
 @pytest.fixture
@@ -20,9 +16,8 @@ def run(tmp_path):
     """Run a verb in a home of its own; gives status, stdout and stderr."""
 
     def run_verb(*words: object, home: str = "home") -> tuple[int, str, str]:
-        environment = {k: v for k, v in os.environ.items() if k != "SHOWHOW_DATABASE_URL"}
-        environment |= {"SHOWHOW_HOME": str(tmp_path / home)}
-        done = subprocess.run([BIN, *map(str, words)], capture_output=True, text=True, check=False, env=environment)
+        (tmp_path / home).mkdir(exist_ok=True)
+        done = run_in_process(tmp_path / home, *map(str, words))
         return done.returncode, done.stdout, done.stderr
 
     return run_verb

@@ -8,14 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.cli.in_process import run_in_process
+
 SHOWHOW = Path(sys.executable).with_name("showhow")
 ISLE = Path(__file__).resolve().parents[2] / "worlds" / "isle"
 
 
 def showhow(home: Path, *words: str | Path | bytes) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": ""}
-    command = [SHOWHOW, "world", *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, check=False, cwd=home)
+    return run_in_process(home, "world", *words)
+
+
+def test_a_process_of_its_own_does_the_same(tmp_path: Path):
+    environ = {**os.environ, "SHOWHOW_HOME": str(tmp_path), "SHOWHOW_DATABASE_URL": ""}
+    command = [SHOWHOW, "world", "import", "isle", "--articles", ISLE.with_suffix(".jsonl")]
+    first = subprocess.run(command, capture_output=True, text=True, env=environ, check=False, cwd=tmp_path)
+    assert (first.returncode, first.stdout) == (0, "isle: 7 articles, 0 triples\n")
+    second = subprocess.run(command, capture_output=True, text=True, env=environ, check=False, cwd=tmp_path)
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr.splitlines()[-1].startswith("showhow: ")
 
 
 def told(home: Path, *words: str | Path | bytes) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def generating(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A test run that was started in the background ignores SIGINT, and its child processes would inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     )
     try:
         with process:
@@ -59,8 +62,10 @@ def ended(process: "subprocess.Popen[str]") -> bool:
 def wait_for_articles(process: "subprocess.Popen[str]") -> None:
     """Read stderr until the universe is made, so that the processes that write articles are started or at work."""
     assert process.stderr is not None
-    assert next(process.stderr).startswith("people: ")
-    time.sleep(0.5)
+    for line in process.stderr:
+        if line.startswith("articles: "):
+            return
+    raise AssertionError("no article was written")
 
 
 def left_behind(home: Path) -> list[str]:

@@ -1,25 +1,21 @@
 """`showhow world add | check` and live worlds in the other verbs, started as users start them, with real servers."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.app.cli.in_process import run_in_process
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer, free_port
 
 pytestmark = pytest.mark.xdist_group("live")
-SHOWHOW = Path(sys.executable).with_name("showhow")
 
 
 def showhow(home: Path, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """A verb of showhow in that home, with a contact unless told otherwise."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
-    own = {"SHOWHOW_HOME": str(home), "SHOWHOW_CONTACT": "tests@showhow.example", **environ}
-    return subprocess.run([SHOWHOW, *words], capture_output=True, text=True, env={**kept, **own}, check=False, cwd=home)
+    return run_in_process(home, *words, **{"SHOWHOW_CONTACT": "tests@showhow.example", **environ})
 
 
 def told(home: Path, *words: str | Path, **environ: str) -> str:
