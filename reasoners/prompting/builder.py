@@ -1,6 +1,6 @@
 """The prompts of one run, each within what the model can take.
 
-The rule: observations longer than the setup's measure are always cut to it. Then parts give way in this order until the
+The rule: observations longer than the options allow are always truncated. Then parts give way in this order until the
 prompt fits: the demonstrations' observations are cut to SHORT, the last demonstration's first; demonstrations are left
 out, the last first; the run's own observations are cut to SHORT, the oldest first. Instructions, tools, the question,
 thoughts and calls stay whole: where these alone are too long, PromptTooLong says so.
@@ -13,7 +13,6 @@ from db.models import Step
 from fewshot_library.formats.chat import step_outcome_text
 from llm.types import ChatReply, Message
 from reasoners.base import ReasonerError, Task
-from reasoners.humaniq.options import AgentOptions
 from reasoners.prompting import truncation
 from reasoners.prompting.call_parser import ParsedReply
 from reasoners.prompting.parts import PromptExample, PromptParts, build_example, replace_observation
@@ -39,16 +38,36 @@ class PromptFormat(Protocol):
     def parse_reply(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply: ...
 
 
+class PromptOptions(Protocol):
+    """The options of an agent that shape its prompts (reasoners/humaniq/options.py)."""
+
+    @property
+    def sources(self) -> str:
+        """Which sources the agent may use: both, text or graph."""
+
+    @property
+    def context_tokens(self) -> int:
+        """The model's context window."""
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens kept free for the reply."""
+
+    @property
+    def observation_tokens(self) -> int:
+        """The most tokens of one observation."""
+
+
 class PromptBuilder:
     """Writes the prompts of one run in one form."""
 
-    def __init__(self, form: PromptFormat, task: Task, setup: AgentOptions) -> None:
+    def __init__(self, form: PromptFormat, task: Task, options: PromptOptions) -> None:
         self.prompt_format = form
         self._question = task.question
         self._encode: EncodeFunction = task.context.encode
-        self._setup = setup
-        only = None if setup.sources == "both" else {tool.name for tool in task.tools}
-        shown = (build_example(record, only, setup.sources) for record in task.demonstrations)
+        self._options = options
+        only = None if options.sources == "both" else {tool.name for tool in task.tools}
+        shown = (build_example(record, only, options.sources) for record in task.demonstrations)
         self._examples = [each for each in shown if each.steps]
         self._examples_by_cuts: dict[int, tuple[PromptExample, ...]] = {}
         # Steps are only ever added, so what gave way once would give way again.
@@ -61,7 +80,7 @@ class PromptBuilder:
 
     def build_messages(self, steps: Sequence[Step], tools: Sequence[Tool], cue: str = "") -> list[Message]:
         """The prompt for the next step."""
-        room = self._setup.context_tokens - self._setup.reply_tokens
+        room = self._options.context_tokens - self._options.reply_tokens
         beside = truncation.count_tool_tokens(self.prompt_format.tool_declarations(tools))
         last = 2 * len(self._examples) + len(steps)
         while True:
@@ -81,7 +100,7 @@ class PromptBuilder:
             PromptExample(self._question, tuple(steps)), max(self._cut_count - 2 * len(self._examples), 0)
         )
         return PromptParts(
-            own, self._fit_examples(min(self._cut_count, 2 * len(self._examples))), tools, self._setup.sources, cue
+            own, self._fit_examples(min(self._cut_count, 2 * len(self._examples))), tools, self._options.sources, cue
         )
 
     def _fit_examples(self, given_way: int) -> tuple[PromptExample, ...]:
@@ -96,8 +115,8 @@ class PromptBuilder:
         return self._examples_by_cuts[given_way]
 
     def _cut_observations(self, shown: PromptExample, first: int) -> PromptExample:
-        """With its observations cut: the `first` ones to SHORT, the others to the setup's measure."""
-        most = self._setup.observation_tokens
+        """With its observations cut: the `first` ones to SHORT, the others to the limit of the options."""
+        most = self._options.observation_tokens
         steps = tuple(
             self._cut_observation(step, shown.question, min(MIN_OBSERVATION_TOKENS, most) if place < first else most)
             for place, step in enumerate(shown.steps)
