@@ -45,7 +45,7 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     expect(page.get_by_text("13 of 20", exact=True)).to_be_visible()
     ida.press("Alt+p")
     expect(page.get_by_text("12 of 20", exact=True)).to_be_visible()
-    ida.fill("Question has", "ALASKA tallest")
+    ida.fill("Search", "ALASKA tallest")
     expect(page.get_by_text("1 of 1", exact=True)).to_be_visible()
     expect(page.locator("h2.question")).to_have_text("What is the tallest mountain in alaska?")
     expect(page.locator("li.step").first).to_contain_text("wikisearch")
@@ -70,14 +70,14 @@ def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow)
     joe.press("Alt+l")
     joe.fill("Name", "peaks")
     joe.take("Project", PROJECT)
-    joe.fill("Split whose questions must stay out", "held-out")
-    expect(joe.dialog).to_contain_text(re.compile(r"20 of \d+ approved traces fit"))
+    joe.fill("Keep out questions from split", "held-out")
+    expect(joe.dialog).to_contain_text(re.compile(r"20 of \d+ approved traces match"))
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     alert = joe.dialog.get_by_role("alert")
     expect(alert).to_contain_text("1 demonstration gives away questions of the split 'held-out'", timeout=60_000)
     assert joe.rows("What is given away") == [["What is the tallest mountain in alaska?", asked["question"], "1.000"]]
     assert "peaks" not in {each["name"] for each in json.loads(home.run("library", "list", "--json"))}
-    joe.dialog.get_by_text("Freeze although it gives away").click()
+    joe.dialog.get_by_text("Freeze anyway: includes test questions").click()
     joe.settle()
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     expect(page.locator("h1")).to_have_text("peaks, version 1", timeout=60_000)
@@ -87,7 +87,7 @@ def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow)
     # Without the one that leaks there is nothing to force, and the next version tells what went.
     joe.press("Alt+l")
     joe.fill("Name", "peaks")
-    joe.fill("Question has", "mountain")
+    joe.fill("Search", "mountain")
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     expect(page.locator("h1")).to_have_text("peaks, version 2")
     joe.press("Alt+5")
@@ -121,7 +121,7 @@ def test_a_choice_is_explained_and_drawn(page: Page, home: Showhow):
     assert len(listed) == 20
     assert [row[2] for row in listed[:3]] == [pick["question"] for pick in told]
     kim.take("Mode", "Relevance only")
-    expect(page.get_by_text("This mode takes the nearest questions")).to_be_visible()
+    expect(page.get_by_text("This mode")).to_be_visible()
     near = [row[2] for row in sorted(listed, key=lambda row: -float(row[3]))[:3]]
     for place, question in enumerate(near):
         expect(picks.nth(place).get_by_role("button").first).to_contain_text(question)
@@ -135,7 +135,7 @@ def test_a_choice_is_explained_and_drawn(page: Page, home: Showhow):
 def test_usage_is_counted_at_once_or_beside_the_server(page: Page, home: Showhow):
     lou = Librarian(page, home.url, "lou")
     lou.look("mintaka", view="usage")
-    lou.take("What would be chosen for the questions of", "HumanIQ Compmix")
+    lou.take("Selections for the questions of", "HumanIQ Compmix")
     lou.click("Count for 20 questions")
     page.locator(".st-key-usage_sizes").wait_for(timeout=60_000)
     lou.settle()
@@ -145,7 +145,7 @@ def test_usage_is_counted_at_once_or_beside_the_server(page: Page, home: Showhow
     expect(page.get_by_text(f"Never used ({len(never)})")).to_be_visible()
     held = json.loads(home.run("library", "show", "mintaka:1", "--json"))["demonstrations"]
     assert {row[1] for row in used} | {row[0] for row in never} == {each["question"] for each in held}
-    lou.take("What would be chosen for the questions of", "2Wiki")
+    lou.take("Selections for the questions of", "2Wiki")
     lou.click("Count for 300 questions")
     expect(page.locator(".st-key-usage_job")).to_contain_text("Counting mintaka:1 for 2Wiki")
     page.locator(".st-key-usage_sizes").wait_for(timeout=90_000)

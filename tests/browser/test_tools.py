@@ -86,12 +86,12 @@ def test_what_was_recorded_is_counted_and_a_link_leads_to_its_step(page: Page, r
 
 def test_filters_that_nothing_fits_say_so(page: Page, real: Showhow):
     Mechanic(page, real.url, "max").look(since=f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%d}")
-    expect(page.get_by_text("No call fits these filters")).to_be_visible()
+    expect(page.get_by_text("No matches. Try fewer filters.")).to_be_visible()
 
 
 def test_the_second_view_has_what_a_project_offers(page: Page, real: Showhow):
     olga = Mechanic(page, real.url, "olga")
     olga.look()
     olga.press("Alt+2")
-    expect(page.get_by_text("What people and models may use")).to_be_visible()
+    expect(page.get_by_text("The tools that people and models can use")).to_be_visible()
     assert "view=offered" in page.url

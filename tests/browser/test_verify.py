@@ -144,10 +144,10 @@ def test_a_verification_is_watched_stopped_and_gone_on_with(page: Page, home: Sh
     page.get_by_role("button", name="Stop").first.click()
     page.get_by_role("button", name="that are left").first.wait_for(timeout=60_000)
     pat.settle()
-    expect(page.get_by_text("was stopped; it can be gone on with.")).to_be_visible()
+    expect(page.get_by_text("was stopped; it can be continued.")).to_be_visible()
     # The same verification goes on, and what was answered before is not asked again.
     page.get_by_role("button", name="that are left").click()
     done = re.compile(rf"questions\s*{MANY}\s*right\s*{MANY}\s*wrong\s*0")
     sizes.filter(has_text=done).first.wait_for(timeout=120_000)
-    page.get_by_text("Every question was answered rightly.").first.wait_for()
+    page.get_by_text("Every question was answered correctly.").first.wait_for()
     assert len(json.loads(home.run("verify", "--project", PATIENT, "--list", "--json"))) == 1

@@ -87,7 +87,7 @@ def _count_rows(before: LibraryStatistics, after: LibraryStatistics) -> list[lis
         "different sequences of actions": (before.sequences, after.sequences),
         "by people": (before.people, after.people),
         "by models": (before.models, after.models),
-        "without stars": (before.unrated, after.unrated),
+        "unrated": (before.unrated, after.unrated),
         "kinds of questions": (len(before.kinds), len(after.kinds)),
         **{
             f"{tool}, actions": (before.tools.get(tool, 0), after.tools.get(tool, 0))

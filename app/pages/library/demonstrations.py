@@ -23,10 +23,10 @@ RATING_OPTIONS = (5.0, 4.5, 4.0, 3.0, 2.0, 1.0)
 def show_demonstration_filters(
     choices: DemonstrationFacets, *, key: str, on_change: Callable[[], None] | None = None
 ) -> DemonstrationFilter:
-    """A row of fields, each empty at first and kept while the person is here."""
+    """Draw a row of filters; their values last as long as the browser session."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"filters_{key}"):
         text = st.text_input(
-            "Question has",
+            "Search",
             key=f"text_{key}",
             width=200,
             on_change=on_change,
@@ -50,7 +50,7 @@ def show_demonstration_filters(
         kind = choose("Kind", "kind", choices.kinds) if choices.kinds else None
         by = choose("By", "by", [PEOPLE, MODELS])
         rating = st.selectbox(
-            "Stars, at least",
+            "Min. rating",
             RATING_OPTIONS,
             index=None,
             key=f"rating_{key}",
@@ -64,7 +64,7 @@ def show_demonstration_filters(
 
 
 def format_choice(name: str) -> str:
-    """A choice as a box shows it: on one line and not too long."""
+    """The name on one line, shortened for a select box."""
     line = " ".join(name.split())
     return line if len(line) <= 60 else f"{line[:59]}…"
 
@@ -76,8 +76,8 @@ def show_demonstrations(library: SelectedLibrary) -> None:
     """The filters, the list on the left, the open demonstration on the right."""
     if not library.count(DemonstrationFilter()):
         st.info(
-            "No trace is approved yet. Approve some on the Review page, or bring others' with "
-            "`showhow traces import FILE`; they appear here."
+            "No trace is approved yet. Approve some on the Review page, or import "
+            "some with `showhow traces import FILE`; they appear here."
         )
         return
     wanted = show_demonstration_filters(library.choices(), key=library.reference or "approved", on_change=reset_list)
@@ -176,7 +176,7 @@ def show_demonstration(database: Database, trace_id: UUID) -> None:
         with database.read() as session:
             record = load_trace(session, trace_id)
     except StoreError:
-        st.warning("The address names a demonstration that is not here; choose one from the list.")
+        st.warning("There is no demonstration with the id in the link; choose one from the list.")
         return
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
     gold = ", ".join(str(answer.get("text", "")) for answer in record.question.gold_answers) or "not known"

@@ -1,4 +1,4 @@
-"""What a set of demonstrations is: its card, its counts, what it lacks, and the map of what is done in it."""
+"""The overview of a library: its card, statistics, gaps, and the map of its action sequences."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -20,8 +20,13 @@ MAX_DRAWN_SEQUENCES = 400
 MAX_LISTED_KINDS = 12
 NEARLY_ALL = 0.995
 """A share that people read as all of it."""
-CARD_LABELS = {"by": "frozen by", "demonstrations": "holds", "authors": "recorded by", "leaks": "gives away"}
-"""What people call the entries of a card."""
+CARD_LABELS = {
+    "by": "frozen by",
+    "demonstrations": "demonstrations",
+    "authors": "recorded by",
+    "leaks": "test questions",
+}
+"""Labels of the entries of a card."""
 
 
 def show_library_overview(library: SelectedLibrary) -> None:
@@ -55,7 +60,7 @@ def _show_card(card: Mapping[str, Any]) -> None:
     rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in told.items()]
     show_table(("what", "value"), rows, key="card", label="The card of this version")
     if not card.get("licence"):
-        st.caption("It names no licence: whoever takes it along does not know what is allowed.")
+        st.caption("The card names no licence, so its terms of use are unknown.")
 
 
 def _format_value(value: object) -> str:
@@ -65,32 +70,32 @@ def _format_value(value: object) -> str:
 
 
 def _show_gaps(counted: LibraryStatistics) -> None:
-    st.subheader("What it lacks", anchor=False)
+    st.subheader("Gaps", anchor=False)
     gaps = []
     if counted.missing_kinds:
         kinds = ", ".join(counted.missing_kinds[:MAX_LISTED_KINDS]) + (
             "…" if len(counted.missing_kinds) > MAX_LISTED_KINDS else ""
         )
-        gaps.append(f"Kinds of questions that its projects ask and that no demonstration answers: {kinds}.")
+        gaps.append(f"Kinds of questions in its projects without a demonstration: {kinds}.")
     if counted.unused_tools:
-        gaps.append(f"Tools that no demonstration shows: {', '.join(counted.unused_tools)}.")
+        gaps.append(f"Tools that no demonstration uses: {', '.join(counted.unused_tools)}.")
     if counted.unrated:
-        gaps.append(f"{counted.unrated:,} of {counted.demonstrations:,} demonstrations have no stars.")
+        gaps.append(f"{counted.unrated:,} of {counted.demonstrations:,} demonstrations are unrated.")
     if not counted.kinds:
-        gaps.append("The kind of no question is known, so that nobody can tell which kinds are missing.")
+        gaps.append("No question has a kind, so missing kinds cannot be determined.")
     if gaps:
         st.markdown("\n".join(f"- {escape_markdown(gap)}" for gap in gaps))
     else:
-        st.caption("Every tool is shown, every kind of question is answered, every demonstration has stars.")
+        st.caption("Every tool is used, every kind of question is answered, every demonstration is rated.")
 
 
 def _show_counts(counted: LibraryStatistics) -> None:
-    st.subheader("What it holds", anchor=False)
+    st.subheader("Contents", anchor=False)
     charts: list[tuple[str, str, dict[str, int], str]] = [
         ("Length", "actions", {str(length): count for length, count in counted.lengths.items()}, "demonstrations"),
         ("Tools", "tool", counted.tools, "actions"),
         ("Kinds of questions", "kind", counted.kinds, "demonstrations"),
-        ("Stars, their mean rounded", "stars", {str(s): c for s, c in counted.ratings.items()}, "demonstrations"),
+        ("Ratings (mean, rounded)", "stars", {str(s): c for s, c in counted.ratings.items()}, "demonstrations"),
         ("Worlds", "world", counted.worlds, "demonstrations"),
     ]
     with st.container(horizontal=True, gap="medium"):
@@ -124,14 +129,16 @@ def _show_map(library: SelectedLibrary) -> None:
     st.subheader("Map of the action sequences", anchor=False)
     drawn, rows = _compute_map(library.stamp())
     if len(rows) == 1:
-        st.caption(
-            f"All of them do the very same, so that there is nothing to draw: {escape_markdown(rows[0]['actions'])}."
-        )
+        st.caption(f"All demonstrations have the same sequence of actions: {escape_markdown(rows[0]['actions'])}.")
         return
-    rest = "the rest does not fit on paper" if drawn.explained_variance[1] < NEARLY_ALL else "nothing is left out"
+    rest = (
+        "the rest cannot be drawn in two dimensions"
+        if drawn.explained_variance[1] < NEARLY_ALL
+        else "nothing is left out"
+    )
     st.caption(
-        "Each circle is one sequence of actions; its size says how many demonstrations have it. Near circles do nearly "
-        f"the same. The map shows {drawn.explained_variance[1]:.0%} of the distances between them; {rest}."
+        "Each circle is one sequence of actions; its size is the number of demonstrations. Near circles are similar "
+        f"sequences. The map shows {drawn.explained_variance[1]:.0%} of the distances between them; {rest}."
     )
     with st.container(horizontal=True, gap="medium"):
         st.vega_lite_chart(

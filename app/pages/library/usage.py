@@ -39,7 +39,7 @@ def show_usage(library: SelectedLibrary) -> None:
         st.info("No project has questions yet: `showhow questions import FILE --project NAME` adds some.")
         return
     name = st.selectbox(
-        "What would be chosen for the questions of",
+        "Selections for the questions of",
         list(asked),
         format_func=lambda each: f"{each} ({asked[each]:,} questions)",
         key="usage_project",

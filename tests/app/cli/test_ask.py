@@ -40,7 +40,7 @@ def asking(home: Path, *words: str, model: str | None = None) -> subprocess.Pope
         stderr=subprocess.PIPE,
         text=True,
         # A test run that was started in the background ignores SIGINT, and its child processes would inherit that.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - calls C alone
     )
 
 

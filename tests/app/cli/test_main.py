@@ -1,47 +1,95 @@
+"""The command line itself: what it loads, how verbs are found, exit status, errors, and progress as JSON."""
+
+import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from app.cli.main import USER_ERRORS, VERBS, Verb
+from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "pandas", "faker")
+SHOWHOW = Path(sys.executable).with_name("showhow")
+README = Path(__file__).resolve().parents[3] / "README.md"
+NEW_VERB = '''
+import typer
+
+def greet(name: str) -> None:
+    """Greet somebody."""
+    typer.echo(f"Hello {name}")
+'''
 
 
-def loaded_by(statement: str, tmp_path: Path) -> set[str]:
+def modules_loaded_by(statement: str, tmp_path: Path) -> set[str]:
     code = f"import json, sys; sys.argv = ['showhow', '--help']\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
-    environment = {**Showhow(tmp_path, empty=True).environment, "STREAMLIT_LOGGER_LEVEL": "error"}
+    environment = {**Showhow(tmp_path).environment, "STREAMLIT_LOGGER_LEVEL": "error"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_the_help_loads_no_room_and_no_heavy_library(tmp_path: Path):
-    loaded = loaded_by("import app.cli.main; app.cli.main.build_command_line(None)", tmp_path)
+    loaded = modules_loaded_by("import app.cli.main; app.cli.main.build_command_line(None)", tmp_path)
     assert not loaded & {*HEAVY, "sqlalchemy", "streamlit", "tantivy", "pyoxigraph", "numpy"}
 
 
 def test_what_a_page_needs_loads_no_heavy_library(tmp_path: Path):
-    loaded = loaded_by("import app.server, app.pages.annotate.recorder, app.widgets.queue, app.cli.setup", tmp_path)
-    assert not loaded & (set(HEAVY) - {"pandas"})
+    rooms = "import app.server, app.pages.annotate.recorder, app.widgets.queue, app.cli.setup"
+    assert not modules_loaded_by(rooms, tmp_path) & (set(HEAVY) - {"pandas"})
 
 
-def test_every_verb_has_a_help(tmp_path: Path):
-    showhow = Showhow(tmp_path, empty=True)
-    for verb in ("setup", "run", "world", "questions", "traces", "tool", "db"):
-        assert "Usage: showhow" in showhow.run(verb, "--help")
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_help(verb: str, tmp_path: Path):
+    done = run_in_process(tmp_path, verb, "--help")
+    assert (done.returncode, "Usage: showhow" in done.stdout) == (0, True)
+
+
+def test_every_verb_is_in_the_help_and_in_the_readme(tmp_path: Path):
+    text = run_in_process(tmp_path, "--help").stdout
+    readme = README.read_text(encoding="utf-8")
+    for verb in VERBS:
+        assert re.search(rf"\b{verb} ", text), verb
+        assert f"showhow {verb}" in readme, verb
+
+
+def test_an_added_verb_is_a_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "greeting_verb.py").write_text(NEW_VERB)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(VERBS, "greet", Verb("greeting_verb:greet", "Greet somebody."))
+    assert "greet" in run_in_process(tmp_path, "--help").stdout
+    assert run_in_process(tmp_path, "greet", "Ada").stdout == "Hello Ada\n"
+
+
+@pytest.mark.parametrize("target", USER_ERRORS)
+def test_every_user_error_names_an_exception(target: str):
+    module, _, name = target.partition(":")
+    assert issubclass(getattr(importlib.import_module(module), name), Exception)
+
+
+def test_progress_and_errors_are_json_lines_where_a_program_asks_for_them(tmp_path: Path):
+    done = run_in_process(tmp_path, "--json-progress", "world", "generate", "kin", "--people", "20", "--json")
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    stages = [event["stage"] for event in events if event["event"] == "progress" and event["done"] == event["total"]]
+    assert list(dict.fromkeys(stages)) == ["people", "articles", "pages", "questions", "graph", "names"]
+    assert json.loads(done.stdout)["people"] == 20
+    failed = run_in_process(tmp_path, "--json-progress", "world", "info", "nowhere")
+    (event,) = map(json.loads, failed.stderr.splitlines())
+    assert (failed.returncode, event["event"]) == (1, "error")
+    assert event["message"].startswith("There is no world 'nowhere'")
 
 
 def test_wrong_usage_is_status_2_and_a_failure_status_1_with_one_line(tmp_path: Path):
-    showhow = Showhow(tmp_path, empty=True)
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        environment = Showhow(tmp_path, empty=True).environment
+        return subprocess.run([SHOWHOW, *words], env=environment, capture_output=True, text=True, check=False)
 
-    def status(*words: str) -> tuple[int, str]:
-        command = [str(Path(sys.executable).with_name("showhow")), *words]
-        done = subprocess.run(command, env=showhow.environment, capture_output=True, text=True, check=False)
-        return done.returncode, done.stderr
-
-    assert status("nonsense")[0] == 2
-    assert status("world", "search")[0] == 2
-    code, said = status("world", "info", "nowhere")
-    assert code == 1
-    assert said.count("\n") == 1
-    assert said.startswith("showhow: There is no world 'nowhere'")
+    assert run("nonsense").returncode == 2
+    assert run("world", "search").returncode == 2
+    failed = run("world", "info", "nowhere")
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1
+    assert failed.stderr.startswith("showhow: There is no world 'nowhere'")

@@ -45,7 +45,7 @@ def showhow(home: Path, *words: str, fails: bool = False) -> subprocess.Complete
 
 
 def test_a_project_chooses_its_tools_and_tells_what_is_missing(home: Path) -> None:
-    assert "all of Showhow's own tools" in showhow(home, "project", "list").stdout
+    assert "all built-in tools" in showhow(home, "project", "list").stdout
     chosen = showhow(home, "project", "tools", "P", "--set", "read, shout,away_say")
     assert "The server away, which away_say comes from, is not available: there is no program" in chosen.stderr
     told = json.loads(showhow(home, "project", "show", "P", "--json").stdout)

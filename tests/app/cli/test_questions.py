@@ -51,7 +51,7 @@ def test_questions_are_added_once_in_their_order_and_listed(home: Path) -> None:
     done = showhow(home, "import", file, "--project", "Kin", "--world", "small", "--guidelines", guidelines, "--json")
     assert json.loads(done.stdout) == {"project": "Kin", "added": 2, "already": 0}
     again = showhow(home, "import", file, "--project", "Kin")
-    assert again.stdout == "Kin: 0 questions added, 2 were there already\n"
+    assert again.stdout == "Kin: 0 questions added, 2 existed already\n"
     found = listed(home)
     assert [(each["position"], each["text"]) for each in found] == [
         (1, GOOD["question"]),

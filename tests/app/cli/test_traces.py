@@ -74,7 +74,7 @@ def test_an_export_replaces_a_file_only_when_it_is_told_to(run, shared_data, tmp
     run("traces", "import", source)
     status, _, err = run("traces", "export", source)
     assert status == 1
-    assert err == f"showhow: {source} is there already; name another file, or replace it with --force\n"
+    assert err == f"showhow: {source} exists already; name another file, or replace it with --force\n"
     assert source.read_bytes() == before
     assert run("traces", "export", source, "--status", "failed", "--force")[1] == f"0 traces written to {source}\n"
     assert source.read_bytes() == b""

@@ -32,7 +32,7 @@ def generating(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
         text=True,
         start_new_session=True,
         # A test run that was started in the background ignores SIGINT, and its child processes would inherit that.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - calls C alone
     )
     try:
         with process:

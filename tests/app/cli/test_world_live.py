@@ -150,14 +150,14 @@ def test_a_world_that_does_not_answer_fails_its_check_call_by_call(home):
     assert done.stdout.splitlines()[-1] == "0 of 4 calls work"
     assert all(line.startswith("FAILS  graph ") for line in done.stdout.splitlines()[:-1])
     assert done.stderr == (
-        "showhow: the world gone does not work whole: graph query, graph find, graph labels, graph relations\n"
+        "showhow: some calls to the world gone failed: graph query, graph find, graph labels, graph relations\n"
     )
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("w",), "--file FILE, or a ready one with --preset"),
+        (("w",), "--file FILE, or a built-in one with --preset"),
         (("w", "--preset", "nothing"), "there are example, wikipedia, wikipedia-qlever"),
         (("w", "--file", "wrong.toml"), "wrong.toml: kind is missing"),
         (("ours", "--preset", "wikipedia"), "--replace"),

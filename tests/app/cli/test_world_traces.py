@@ -36,7 +36,7 @@ def test_only_one_kind_and_never_over_a_file_that_is_there(home: Path, tmp_path:
     said = told(home, "traces", "kin", "--kind", "comparison", "--limit", "2", "--to", file)
     assert said == "2 traces written, 0 failed\n"
     assert {record.question.kind for record in showhow.read_records(file)} == {"comparison"}
-    assert "is there already" in refused(home, "traces", "kin", "--to", file)
+    assert "exists already" in refused(home, "traces", "kin", "--to", file)
 
 
 def test_worlds_without_questions_are_told(home: Path, tmp_path: Path) -> None:
