@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.assignments import find_assignment, reserve_question, select_completed_traces
 from db.database import Conflict
-from db.models import Assignment, Draft, Judgement, Project, Question, Step, Trace, utc_now
+from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, utc_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,7 @@ def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: st
         if session.scalar(select(func.count(Step.id)).where(Step.trace_id == trace.id)) == 0
     ]
     session.execute(delete(Draft).where(Draft.trace_id.in_(empty)))
+    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(empty)).values(trace_id=None))
     session.execute(delete(Trace).where(Trace.id.in_(empty)))
     session.flush()
 

@@ -107,8 +107,8 @@ COPIED_FIELDS = (
 def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID | None) -> Trace:
     """Start a draft of the author's, or a run's, with copies of steps 1 to `position` (0 for none).
 
-    A step without a tool of which children are cut off is copied as it was before it was completed: without its result,
-    and for a run open again.
+    A step without a tool of which children are cut off is copied without its result. In a run's fork it is open again;
+    in a person's fork no such step is open, since only reasoners complete them.
     """
     parent = session.get(Trace, trace_id)
     if parent is None:
@@ -129,7 +129,7 @@ def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID 
     cut = _steps_with_later_children(session, trace_id, steps)
     for step in steps:
         copy = Step(trace_id=child.id, **{name: getattr(step, name) for name in COPIED_FIELDS})
-        if step.id in cut and step.tool is None:
+        if step.tool is None and (step.id in cut or step.finished_at is None):
             copy.observation = copy.error = copy.error_kind = copy.latency = None
             copy.finished_at = None if author_id is None else copy.started_at
         copy.parent_id = copies.get(step.parent_id) if step.parent_id else None

@@ -1,4 +1,4 @@
-"""A store of both kinds for the tests: SQLite files, and databases of a real PostgreSQL started for them."""
+"""Databases for the tests: SQLite files, and databases of a PostgreSQL server that is started for them."""
 
 import os
 import shutil
@@ -113,7 +113,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SampleQuestion:
     """A question as a reader of question files gives it."""
 
     text: str
@@ -141,9 +141,9 @@ class Scene:
 
 
 @pytest.fixture
-def asked() -> type[Asked]:
+def sample_question() -> type[SampleQuestion]:
     """The class of questions to add."""
-    return Asked
+    return SampleQuestion
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def scene(database: Database) -> Scene:
     """Something to record in."""
     with database.begin() as session:
         project = projects.create_project(session, "harbours", "harbour")
-        projects.add_questions(session, project.id, [Asked(f"Who built quay {n}?") for n in (1, 2, 3)])
+        projects.add_questions(session, project.id, [SampleQuestion(f"Who built quay {n}?") for n in (1, 2, 3)])
         ada = projects.get_or_create_user(session, "ada")
         ben = projects.get_or_create_user(session, "ben")
         return Scene(database, project, projects.list_questions(session, project.id), ada, ben)

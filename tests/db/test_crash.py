@@ -1,4 +1,4 @@
-"""A process that records is killed two hundred times; what it had acknowledged is there, once."""
+"""A recording process is killed two hundred times; every acknowledged step is stored, once."""
 
 import subprocess
 import sys
@@ -13,13 +13,13 @@ from db.schema import upgrade
 DEATHS = 200
 
 
-def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, asked):
+def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, sample_question):
     url = f"sqlite:///{tmp_path / 'showhow.db'}"
     store = Database(url)
     upgrade(store)
     with store.begin() as session:
         project = projects.create_project(session, "p", "w")
-        projects.add_questions(session, project.id, [asked("who?")])
+        projects.add_questions(session, project.id, [sample_question("who?")])
         (question,) = projects.list_questions(session, project.id)
         ada = projects.get_or_create_user(session, "ada")
         trace = recording.start_trace(session, question.id, ada.id)

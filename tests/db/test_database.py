@@ -1,4 +1,4 @@
-"""The connection: what it accepts, what it says when it fails, and that failing changes nothing."""
+"""The connection: accepted addresses, error messages, and failures that change nothing."""
 
 import sqlite3
 import threading
@@ -12,28 +12,28 @@ from db.models import Project, User
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://me@here/x", "sqlite://", "sqlite:///:memory:"])
-def test_an_address_that_is_of_no_use_is_refused_in_one_sentence(url):
+def test_an_invalid_database_address_is_refused_in_one_sentence(url):
     with pytest.raises(StoreUnavailable, match="SHOWHOW_DATABASE_URL"):
         Database(url)
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
-def test_postgresql_is_named_in_any_of_the_usual_ways(scheme):
+def test_every_usual_scheme_of_postgresql_is_accepted(scheme):
     assert Database(f"{scheme}://me@here/x").url.drivername == "postgresql+psycopg"
 
 
-def test_the_folder_of_the_file_is_made(tmp_path):
+def test_the_folder_of_the_file_is_created(tmp_path):
     Database(f"sqlite:///{tmp_path / 'a' / 'b' / 'showhow.db'}")
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_the_error_names_a_folder_that_cannot_be_created(tmp_path):
     (tmp_path / "a").write_text("a file")
     with pytest.raises(StoreUnavailable, match="set SHOWHOW_HOME"):
         Database(f"sqlite:///{tmp_path / 'a' / 'showhow.db'}")
 
 
-def test_sqlite_is_safe_against_a_loss_of_power(tmp_path):
+def test_sqlite_writes_survive_a_loss_of_power(tmp_path):
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     with store.begin() as session:
         connection = session.connection()
@@ -45,7 +45,7 @@ def test_sqlite_is_safe_against_a_loss_of_power(tmp_path):
     assert messages == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-def test_a_file_that_is_no_database_is_said_to_be_unsound(tmp_path):
+def test_a_file_that_is_not_a_database_is_reported(tmp_path):
     (tmp_path / "x.db").write_text("this is a letter, not a database, and it is long enough to be read as a page" * 20)
     store = Database(f"sqlite:///{tmp_path / 'x.db'}")
     with pytest.raises(StoreUnavailable, match="not a database"), store.read() as session:
@@ -53,12 +53,12 @@ def test_a_file_that_is_no_database_is_said_to_be_unsound(tmp_path):
     store.close()
 
 
-def test_a_database_without_tables_says_to_upgrade(empty_database):
+def test_the_error_of_a_database_without_tables_says_to_upgrade(empty_database):
     with pytest.raises(StoreUnavailable, match="showhow db upgrade"), empty_database.read() as session:
         projects.list_projects(session)
 
 
-def test_a_server_that_is_not_there_is_said_not_to_answer():
+def test_a_server_that_does_not_answer_is_reported():
     store = Database("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
     with pytest.raises(StoreUnavailable, match="does not answer"), store.read() as session:
         projects.list_projects(session)
@@ -77,7 +77,7 @@ def test_a_change_that_fails_leaves_nothing_behind(database):
         assert projects.list_projects(session) == []
 
 
-def test_what_does_not_fit_is_a_conflict_and_a_row_that_is_gone_is_missing(database):
+def test_a_violated_constraint_is_a_conflict_and_a_missing_row_is_not_found(database):
     with database.begin() as session:
         user = projects.get_or_create_user(session, "ada")
     with pytest.raises(Conflict, match="does not fit"), database.begin() as session:
@@ -101,7 +101,7 @@ def test_a_database_that_another_program_holds_is_busy_and_nothing_changes(tmp_p
     store.close()
 
 
-def test_objects_are_plain_after_their_transaction(database):
+def test_objects_stay_usable_after_their_transaction(database):
     with database.begin() as session:
         project = projects.create_project(session, "p", "w")
     assert (project.name, project.tools, project.overlap) == ("p", [], 1)
@@ -133,7 +133,7 @@ def test_fifty_people_write_at_once_and_nothing_is_lost(scene):
         assert session.query(recording.Step).count() == 150
 
 
-def test_the_store_is_where_it_was_told_to_be(tmp_path):
+def test_the_database_file_is_at_the_address_of_the_settings(tmp_path):
     store = Database(f"sqlite:///{tmp_path / 'name with spaces & ümläuts.db'}")
     with store.begin() as session:
         session.connection().exec_driver_sql("CREATE TABLE x (y)")

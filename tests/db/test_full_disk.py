@@ -1,4 +1,4 @@
-"""The disk fills up while somebody records: a clear error, nothing is lost, and it goes on when there is room."""
+"""The disk fills up during recording: a clear error, nothing is lost, and recording continues when there is room."""
 
 import os
 import subprocess
@@ -33,11 +33,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def prepared(store: Database, asked) -> recording.Trace:
+def prepared(store: Database, sample_question) -> recording.Trace:
     upgrade(store)
     with store.begin() as session:
         project = projects.create_project(session, "p", "w")
-        projects.add_questions(session, project.id, [asked("who?")])
+        projects.add_questions(session, project.id, [sample_question("who?")])
         (question,) = projects.list_questions(session, project.id)
         return recording.start_trace(session, question.id, projects.get_or_create_user(session, "ada").id)
 
@@ -63,9 +63,9 @@ def stored(store: Database, trace_id) -> list[str]:
         return [str(step.id) for step in traces.load_trace(session, trace_id).steps]
 
 
-def test_a_full_disk_loses_nothing_and_recording_goes_on_when_there_is_room(small_disk, asked):
+def test_a_full_disk_loses_nothing_and_recording_continues_when_there_is_room(small_disk, sample_question):
     store = Database(f"sqlite:///{small_disk / 'showhow.db'}")
-    trace = prepared(store, asked)
+    trace = prepared(store, sample_question)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
     acknowledged = record_until_full(store, trace.id)
@@ -80,9 +80,9 @@ def test_a_full_disk_loses_nothing_and_recording_goes_on_when_there_is_room(smal
     store.close()
 
 
-def test_a_database_that_may_not_grow_is_full_in_the_same_words(tmp_path, asked):
+def test_a_database_at_its_size_limit_is_reported_as_a_full_disk(tmp_path, sample_question):
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
-    trace = prepared(store, asked)
+    trace = prepared(store, sample_question)
     store.close()
     limit = [300]
     event.listen(store.engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {limit[0]}"))

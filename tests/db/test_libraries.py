@@ -1,4 +1,4 @@
-"""Libraries in the store: which traces are frozen, in which order, and that versions stay."""
+"""Libraries in the database: the traces that are frozen, their order, and versions that never change."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def three(scene):
     ]
 
 
-def test_only_approved_traces_that_fit_are_candidates(scene, three):
+def test_only_approved_traces_that_match_are_candidates(scene, three):
     with scene.database.read() as session:
         both = list_candidates(session, DemonstrationFilter())
         assert [candidate.trace_id for candidate in both] == sorted(three[:2])
@@ -105,7 +105,7 @@ def test_versions_are_numbered_and_stay_as_they_were(scene, three):
 
 
 @pytest.mark.parametrize("reference", ["nets", "quays:2", "quays:0", "quays:", "quays:one", "quays:²", ""])
-def test_a_version_that_there_is_not_is_told(scene, three, reference):
+def test_an_unknown_library_version_is_not_found(scene, three, reference):
     with scene.database.begin() as session:
         store_version(session, "quays", three[:1], {})
     with scene.database.read() as session, pytest.raises(RowNotFound, match=r"library|version"):
@@ -113,23 +113,23 @@ def test_a_version_that_there_is_not_is_told(scene, three, reference):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "a:1"])
-def test_a_name_that_cannot_be_referred_to_is_refused(scene, three, name):
+def test_a_library_name_with_a_separator_is_refused(scene, three, name):
     with pytest.raises(Conflict, match="name"), scene.database.begin() as session:
         store_version(session, name, three[:1], {})
 
 
-def test_nothing_is_frozen_of_nothing(scene):
+def test_an_empty_library_is_not_frozen(scene):
     with pytest.raises(Conflict, match="no approved trace"), scene.database.begin() as session:
         store_version(session, "quays", [], {})
 
 
-def test_the_questions_of_a_split(scene, three):
+def test_the_questions_of_a_split_are_listed(scene, three):
     with scene.database.read() as session:
         assert list_split_questions(session, "test") == [(scene.questions[2].id, "Who built quay 3?")]
         assert list_split_questions(session, "dev") == []
 
 
-def test_words_of_the_question_are_a_condition_whatever_their_case_and_order(scene, three):
+def test_words_of_the_question_match_in_any_case_and_order(scene, three):
     with scene.database.read() as session:
         first = session.get_one(Question, scene.questions[0].id).text
         words = first.rstrip("?").split()
@@ -145,7 +145,7 @@ def test_words_of_the_question_are_a_condition_whatever_their_case_and_order(sce
         )
 
 
-def test_demonstrations_are_browsed_a_page_at_a_time(scene, three):
+def test_demonstrations_are_listed_by_page(scene, three):
     with scene.database.begin() as session:
         frozen = store_version(session, "quays", [three[1], three[0]], {})
     with scene.database.read() as session:
@@ -167,7 +167,7 @@ def test_demonstrations_are_browsed_a_page_at_a_time(scene, three):
         assert list_matching_ids(session, DemonstrationFilter(kind="count")) == [three[0]]
 
 
-def test_the_stamp_of_the_approved_traces_changes_with_each_decision(scene, three):
+def test_the_fingerprint_of_approved_traces_changes_with_each_decision(scene, three):
     def stamp():
         with scene.database.read() as session:
             return approval_fingerprint(session)

@@ -1,4 +1,4 @@
-"""Checking a database and copying it to safety."""
+"""Checks and backups of a database."""
 
 import shutil
 import sqlite3
@@ -15,12 +15,12 @@ from db.maintenance import back_up_database, check_database
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))
 
 
-def test_an_empty_database_is_told_to_be_upgraded(empty_database):
+def test_the_check_of_an_empty_database_says_to_upgrade(empty_database):
     (finding,) = check_database(empty_database)
     assert "run `showhow db upgrade`" in finding
 
 
-def test_each_kind_of_damage_is_found(scene):
+def test_the_check_finds_each_kind_of_damage(scene):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
         recording.begin_step(session, trace.id, recording.NewStep("one"), seen=trace.version)
@@ -36,7 +36,7 @@ def test_each_kind_of_damage_is_found(scene):
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_a_reference_to_nothing_is_found(tmp_path, scene):
+def test_the_check_finds_a_reference_to_a_missing_row(tmp_path, scene):
     copy = tmp_path / "copy.db"
     back_up_database(scene.database, copy)
     with sqlite3.connect(copy) as raw:
@@ -47,7 +47,7 @@ def test_a_reference_to_nothing_is_found(tmp_path, scene):
     store.close()
 
 
-def test_a_backup_is_a_whole_database_and_overwrites_nothing(tmp_path, scene, monkeypatch):
+def test_a_backup_is_a_complete_database_and_overwrites_no_file(tmp_path, scene, monkeypatch):
     programs = max(map(str, Path("/usr/lib/postgresql").glob("*/bin")), default="")
     monkeypatch.setenv("PATH", programs, prepend=":")
     target = tmp_path / "backup"
@@ -69,7 +69,7 @@ def test_a_backup_is_a_whole_database_and_overwrites_nothing(tmp_path, scene, mo
 
 
 @pytest.mark.parametrize("database", [POSTGRESQL], indirect=True)
-def test_without_pg_dump_the_way_out_is_named(tmp_path, scene, monkeypatch):
+def test_a_backup_without_pg_dump_says_what_to_install(tmp_path, scene, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StoreError, match="install PostgreSQL's client programs"):
         back_up_database(scene.database, tmp_path / "backup")

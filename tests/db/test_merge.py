@@ -1,4 +1,4 @@
-"""Traces of two machines in one store."""
+"""Merging traces of two machines into one database."""
 
 import copy
 from typing import Any
@@ -39,7 +39,7 @@ def recorded(scene: Any) -> Any:
         return traces.load_trace(session, trace.id)
 
 
-def test_a_trace_arrives_with_everything_and_a_second_time_changes_nothing(scene, elsewhere):
+def test_a_trace_is_merged_completely_and_a_second_merge_changes_nothing(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
         # Here ben has another key, and the project another question in the same place.
@@ -56,11 +56,13 @@ def test_a_trace_arrives_with_everything_and_a_second_time_changes_nothing(scene
     assert (arrived.author, arrived.question.completed, arrived.project.name) == ("ada", 1, "harbours")
 
 
-def test_the_same_question_is_found_by_its_text_and_another_gets_a_place_of_its_own(scene, elsewhere, asked):
+def test_an_equal_question_is_matched_by_text_and_another_one_gets_a_new_position(scene, elsewhere, sample_question):
     record = recorded(scene)
     with elsewhere.begin() as session:
         project = projects.create_project(session, "harbours", "harbour")
-        projects.add_questions(session, project.id, [asked("x?"), asked("y?"), asked(record.question.text)])
+        projects.add_questions(
+            session, project.id, [sample_question("x?"), sample_question("y?"), sample_question(record.question.text)]
+        )
         merge_trace(session, record)
         assert [q.completed for q in projects.list_questions(session, project.id)] == [0, 0, 1]
     with elsewhere.begin() as session:
@@ -73,7 +75,7 @@ def test_the_same_question_is_found_by_its_text_and_another_gets_a_place_of_its_
         assert [(q.position, q.text) for q in projects.list_questions(session, project.id)][3:] == [(4, "z?")]
 
 
-def test_a_trace_that_differs_is_left_as_it_is_here(scene, elsewhere):
+def test_a_trace_that_differs_is_not_changed(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
         merge_trace(session, record)
@@ -85,7 +87,7 @@ def test_a_trace_that_differs_is_left_as_it_is_here(scene, elsewhere):
         assert traces.load_trace(session, record.trace.id).steps == record.steps
 
 
-def test_a_trace_whose_steps_belong_to_another_one_is_refused_whole(scene, elsewhere):
+def test_a_trace_with_steps_of_another_trace_is_not_merged_at_all(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
         merge_trace(session, record)

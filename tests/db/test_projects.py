@@ -6,11 +6,15 @@ from db import projects
 from db.database import Conflict, RowNotFound
 
 
-def test_a_question_is_added_once_and_positions_go_on(database, asked):
+def test_a_question_is_added_once_and_positions_continue(database, sample_question):
     with database.begin() as session:
         project = projects.create_project(session, "harbours", "harbour", tools=["read"])
-        first = projects.add_questions(session, project.id, [asked("a?", "1"), asked("b?", "2"), asked("a?", "1")])
-        second = projects.add_questions(session, project.id, [asked("b?", "2"), asked("b?", "3"), asked("c?")])
+        first = projects.add_questions(
+            session, project.id, [sample_question("a?", "1"), sample_question("b?", "2"), sample_question("a?", "1")]
+        )
+        second = projects.add_questions(
+            session, project.id, [sample_question("b?", "2"), sample_question("b?", "3"), sample_question("c?")]
+        )
         questions = projects.list_questions(session, project.id)
     assert (first.added, first.existing, second.added, second.existing) == (2, 1, 2, 1)
     assert [(q.position, q.text, q.source_id) for q in questions] == [
@@ -21,7 +25,7 @@ def test_a_question_is_added_once_and_positions_go_on(database, asked):
     ]
 
 
-def test_questions_are_fetched_in_stretches(scene):
+def test_questions_are_listed_by_page(scene):
     with scene.database.read() as session:
         assert [q.position for q in projects.list_questions(session, scene.project.id, limit=2)] == [1, 2]
         assert [q.position for q in projects.list_questions(session, scene.project.id, limit=2, after=2)] == [3]
@@ -30,8 +34,8 @@ def test_questions_are_fetched_in_stretches(scene):
         assert projects.count_questions(session, scene.project.id) == len(texts)
 
 
-def test_everything_of_a_question_is_kept(database, asked):
-    record = asked(
+def test_every_field_of_a_question_is_stored(database, sample_question):
+    record = sample_question(
         "who?", "7", "set", "test", "kg", ({"text": "Ada", "entity": "Q1"},), ({"question": "x"},), {"n": 1.5}
     )
     with database.begin() as session:
@@ -47,7 +51,7 @@ def test_everything_of_a_question_is_kept(database, asked):
     )
 
 
-def test_a_name_is_used_once(database):
+def test_project_names_are_unique(database):
     with database.begin() as session:
         made = projects.create_project(session, "p", "w")
         assert projects.get_or_create_project(session, "p", world="w").id == made.id

@@ -1,4 +1,4 @@
-"""Who is given which question."""
+"""The queue: which question a person gets next."""
 
 import threading
 from datetime import timedelta
@@ -29,15 +29,17 @@ def completed(scene, question):
         return session.get_one(Question, question.id).completed
 
 
-def test_two_people_are_given_different_questions_and_one_keeps_hers(scene):
+def test_two_people_get_different_questions_and_keep_them(scene):
     first, second = next_of(scene, scene.ada), next_of(scene, scene.ben)
     assert (first.position, second.position) == (1, 2)
     assert next_of(scene, scene.ada).id == first.id
 
 
-def test_sixteen_threads_get_sixteen_questions(scene, asked):
+def test_sixteen_threads_get_sixteen_questions(scene, sample_question):
     with scene.database.begin() as session:
-        projects.add_questions(session, scene.project.id, [asked(f"Which lock is number {n}?") for n in range(20)])
+        projects.add_questions(
+            session, scene.project.id, [sample_question(f"Which lock is number {n}?") for n in range(20)]
+        )
         people = [projects.get_or_create_user(session, f"person {n}") for n in range(16)]
     taken_questions = []
     threads = [
@@ -51,7 +53,7 @@ def test_sixteen_threads_get_sixteen_questions(scene, asked):
     assert sorted(taken_questions) == list(range(1, 17))
 
 
-def test_an_answered_question_is_done_and_a_rejected_one_is_open_to_others_only(scene):
+def test_an_answered_question_is_completed_and_a_rejected_one_is_open_to_others_only(scene):
     trace = answer(scene, scene.questions[0], scene.ada)
     assert completed(scene, scene.questions[0]) == 1
     assert next_of(scene, scene.ben).position == 2
@@ -64,7 +66,7 @@ def test_an_answered_question_is_done_and_a_rejected_one_is_open_to_others_only(
     assert next_of(scene, scene.ada).position == 3
 
 
-def test_a_reservation_ends_and_what_others_took_meanwhile_is_not_given_twice(scene):
+def test_a_reservation_expires_and_a_question_that_others_took_meanwhile_is_not_offered_again(scene):
     question = next_of(scene, scene.ada)
     with scene.database.begin() as session:
         find_assignment(session, question.id, scene.ada.id).until = utc_now() - timedelta(seconds=1)
@@ -72,7 +74,7 @@ def test_a_reservation_ends_and_what_others_took_meanwhile_is_not_given_twice(sc
     assert next_of(scene, scene.ada).id != question.id
 
 
-def test_overlap_gives_a_question_to_that_many_people(scene):
+def test_a_question_is_offered_to_as_many_people_as_the_overlap(scene):
     with scene.database.begin() as session:
         session.get_one(Project, scene.project.id).overlap = 2
         cleo = projects.get_or_create_user(session, "cleo")
@@ -94,7 +96,7 @@ def test_two_traces_of_one_person_count_once(scene):
     assert completed(scene, scene.questions[0]) == 1
 
 
-def test_a_skipped_question_goes_to_others_and_can_be_taken_back(scene):
+def test_a_skipped_question_is_offered_to_others_and_can_be_resumed(scene):
     question = next_of(scene, scene.ada)
     with scene.database.begin() as session:
         recording.start_trace(session, question.id, scene.ada.id)
@@ -116,7 +118,7 @@ def test_a_skipped_question_goes_to_others_and_can_be_taken_back(scene):
         assert queue.list_skipped_questions(session, scene.project.id, scene.ada.id) == []
 
 
-def test_a_skipped_draft_with_steps_is_kept_out_of_sight(scene):
+def test_a_skipped_draft_with_steps_is_stored_but_not_listed(scene):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
         recording.begin_step(session, trace.id, recording.NewStep("a thought"), seen=trace.version)
@@ -139,7 +141,7 @@ def test_a_returned_trace_leaves_the_list_when_it_is_forked(scene):
         assert len(queue.list_drafts(session, scene.project.id, scene.ada.id)) == 1
 
 
-def test_when_nothing_is_left_there_is_no_question(scene):
+def test_an_empty_queue_offers_no_question(scene):
     for question in scene.questions:
         answer(scene, question, scene.ada)
     assert next_of(scene, scene.ada) is None

@@ -68,7 +68,7 @@ def test_starting_twice_gives_the_same_draft(scene):
     assert start(scene).id == start(scene).id
 
 
-def test_a_step_is_there_before_its_tool_has_run(scene):
+def test_a_step_is_stored_before_its_tool_has_run(scene):
     trace = start(scene)
     with scene.database.begin() as session:
         recording.begin_step(session, trace.id, NewStep("try", "read", {}), seen=trace.version)
@@ -78,7 +78,7 @@ def test_a_step_is_there_before_its_tool_has_run(scene):
         submit(scene, trace)
 
 
-def test_every_change_counts_one_and_every_stale_change_is_refused_with_what_happened(scene):
+def test_every_change_adds_one_to_the_version_and_a_stale_change_is_refused_with_the_last_change(scene):
     trace = start(scene)
     ada = scene.ada.id
     step = add(scene, trace)
@@ -122,7 +122,7 @@ def test_two_tabs_on_one_trace_cannot_overwrite_each_other(scene):
     assert [step.thought for step in opened(scene, trace).steps] == ["look", "from the first tab"]
 
 
-def test_an_edit_keeps_what_it_replaced_with_who_and_when(scene):
+def test_an_edit_stores_the_replaced_values_the_editor_and_the_time(scene):
     trace = start(scene)
     step = add(scene, trace)
     ada = scene.ada.id
@@ -166,7 +166,7 @@ def test_a_step_is_completed_once(scene):
         recording.complete_step(session, step.id, FOUND)
 
 
-def test_an_observation_that_comes_after_the_trace_was_handed_in_is_refused(scene):
+def test_an_observation_after_the_submission_is_refused(scene):
     trace = start(scene)
     step = add(scene, trace)
     submit(scene, trace)
@@ -174,7 +174,7 @@ def test_an_observation_that_comes_after_the_trace_was_handed_in_is_refused(scen
         recording.complete_step(session, step.id, FOUND)
 
 
-def test_an_earlier_step_is_not_run_again_under_those_that_rest_on_it(scene):
+def test_only_the_last_step_can_be_run_again(scene):
     trace = start(scene)
     first = add(scene, trace)
     add(scene, trace)
@@ -183,7 +183,7 @@ def test_an_earlier_step_is_not_run_again_under_those_that_rest_on_it(scene):
         recording.restart_step(session, first.id, seen=seen, by=scene.ada.id)
 
 
-def test_what_was_undone_comes_back_until_something_is_written_in_its_place(scene):
+def test_an_undone_step_can_be_restored_until_another_one_is_recorded(scene):
     trace = start(scene)
     first = add(scene, trace)
 
@@ -202,13 +202,13 @@ def test_what_was_undone_comes_back_until_something_is_written_in_its_place(scen
         change(recording.redo_step)
 
 
-def test_nothing_to_undo_says_so(scene):
+def test_undo_without_a_step_is_refused(scene):
     trace = start(scene)
     with pytest.raises(RowNotFound, match="no step to undo"), scene.database.begin() as session:
         recording.undo_step(session, trace.id, seen=trace.version, by=scene.ada.id)
 
 
-def test_only_the_author_changes_a_draft_and_nobody_what_was_handed_in(scene):
+def test_only_the_author_changes_a_draft_and_a_submitted_trace_is_final(scene):
     trace = start(scene)
     step = add(scene, trace)
     seen = version(scene, trace)
@@ -230,7 +230,7 @@ def test_a_rating_is_from_one_to_five(scene, rating):
 
 def test_an_empty_final_answer_is_refused(scene):
     trace = start(scene)
-    with pytest.raises(Conflict, match="Enter a final answer, or say what could not be found."):
+    with pytest.raises(Conflict, match="Enter a final answer, or say what could not be found"):
         submit(scene, trace, TraceAnswers("  \n"))
 
 
@@ -250,7 +250,7 @@ def test_a_trace_without_any_thought_is_refused(scene):
     assert submit(scene, trace, TraceAnswers("Ada Quay", final_thought="the article says so")).status == "submitted"
 
 
-def test_the_draft_is_used_up_by_the_step_it_became(scene):
+def test_a_recorded_step_deletes_the_draft_it_came_from(scene):
     trace = start(scene)
     with scene.database.begin() as session:
         drafts.save_draft(session, trace.id, {"thought": "half a thou"})
@@ -269,7 +269,7 @@ def test_a_draft_of_an_older_tab_does_not_replace_that_of_a_newer_one(scene):
         drafts.save_draft(session, trace.id, {"opened": 1, "thought": "old"})
 
 
-def test_a_fork_copies_the_steps_and_knows_its_parent(scene):
+def test_a_fork_copies_the_steps_and_stores_its_parent(scene):
     trace = start(scene)
     for thought in ("one", "two", "three"):
         add(scene, trace, thought)
@@ -286,7 +286,7 @@ def test_a_fork_copies_the_steps_and_knows_its_parent(scene):
         traces.fork_trace(session, trace.id, 4, scene.ben.id)
 
 
-def test_a_trace_is_approved_or_returned_and_its_author_is_told_why(scene):
+def test_a_trace_is_approved_or_returned_with_a_comment_for_its_author(scene):
     trace = start(scene)
     add(scene, trace)
     submit(scene, trace)
@@ -327,7 +327,7 @@ def test_a_draft_is_not_reviewed(scene):
         review.approve_trace(session, trace.id, by=scene.ben.id)
 
 
-def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
+def test_the_pages_of_the_review_list_have_no_gap_or_repeat(scene):
     made = []
     for question in scene.questions:
         with scene.database.begin() as session:
@@ -350,7 +350,7 @@ def test_the_review_list_goes_page_by_page_without_gap_or_repeat(scene):
     assert after is None
 
 
-def test_a_trace_that_is_not_there_is_named(scene):
+def test_the_error_names_a_missing_trace_question_or_step(scene):
     with pytest.raises(RowNotFound, match=f"no trace {scene.ada.id}"), scene.database.read() as session:
         traces.load_trace(session, scene.ada.id)
     with pytest.raises(RowNotFound), scene.database.begin() as session:
@@ -371,7 +371,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_text_is_kept_exactly(scene, text):
+def test_text_is_stored_exactly(scene, text):
     trace = start(scene)
     with scene.database.begin() as session:
         step = recording.begin_step(session, trace.id, NewStep(text, "read", {"title": text}), seen=trace.version)
@@ -393,14 +393,14 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("data", REFUSED, ids=range(len(REFUSED)))
-def test_data_that_no_database_keeps_exactly_is_refused_and_nothing_is_written(scene, data):
+def test_data_that_no_database_stores_exactly_is_refused_and_nothing_is_written(scene, data):
     trace = start(scene)
     with pytest.raises(StoreError, match=r"the (text|data) has"), scene.database.begin() as session:
         recording.begin_step(session, trace.id, NewStep("ok", "read", data), seen=trace.version)
     assert opened(scene, trace).steps == []
 
 
-def test_data_nested_beyond_reason_is_refused(scene):
+def test_data_nested_too_deeply_is_refused(scene):
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"in": deep}
@@ -410,7 +410,7 @@ def test_data_nested_beyond_reason_is_refused(scene):
 
 
 @pytest.mark.parametrize("text", ["nul \x00", "half \ud83d"])
-def test_a_text_that_no_database_keeps_exactly_is_refused_with_the_place(scene, text):
+def test_text_that_no_database_stores_exactly_is_refused_with_the_position(scene, text):
     trace = start(scene)
     with pytest.raises(StoreError, match=r"U\+\w{4} at place \d"), scene.database.begin() as session:
         recording.begin_step(session, trace.id, NewStep(text), seen=trace.version)

@@ -24,7 +24,7 @@ numbers = itertools.count()
 
 
 class Expected:
-    """What a trace should be: its steps as [id, thought, rating, done], those undone last on top, its version."""
+    """The expected trace: its steps as [id, thought, rating, done, tool, parent's position], undone steps, version."""
 
     def __init__(self, trace: Trace, steps: list[list[object]]) -> None:
         self.id = trace.id
@@ -78,12 +78,17 @@ class RecordingMachine(RuleBasedStateMachine):
         trace.version += 1
         return changed
 
-    @rule(trace=traces, thought=TEXTS, tool=st.sampled_from([None, "read"]))
-    def begin(self, trace: Expected, thought: str, tool: str | None) -> None:
-        new = recording.NewStep(thought, tool, {"title": thought})
+    @rule(
+        trace=traces, thought=TEXTS, tool=st.sampled_from([None, "read"]), opened=st.booleans(), place=st.integers(0, 9)
+    )
+    def begin(self, trace: Expected, thought: str, tool: str | None, opened: bool, place: int) -> None:  # noqa: FBT001
+        parent = trace.steps[place] if place < len(trace.steps) else None
+        new = recording.NewStep(thought, tool, {"title": thought}, parent=parent[0] if parent else None, open=opened)
         step = self.change(trace, lambda s: recording.begin_step(s, trace.id, new, seen=trace.version, by=self.ada))
         if step is not None:
-            trace.steps.append([step.id, thought, None, tool is None])
+            trace.steps.append(
+                [step.id, thought, None, tool is None and not opened, tool, place + 1 if parent else None]
+            )
             trace.undone = []
 
     @rule(trace=traces, place=st.integers(0, 9), text=TEXTS)
@@ -144,7 +149,11 @@ class RecordingMachine(RuleBasedStateMachine):
         with self.store.begin() as session:
             child = forking.fork_trace(session, trace.id, min(place, len(trace.steps)), self.ada)
             copies = reading.load_trace(session, child.id).steps
-        copied = [[copy.id, *step[1:]] for copy, step in zip(copies, trace.steps, strict=False)]
+        # A person's fork has no open step without a tool.
+        copied = [
+            [copy.id, *step[1:3], step[3] or step[4] is None, *step[4:]]
+            for copy, step in zip(copies, trace.steps, strict=False)
+        ]
         self.expected.append(Expected(child, copied))
         return self.expected[-1]
 
@@ -153,7 +162,11 @@ class RecordingMachine(RuleBasedStateMachine):
         for trace in self.expected:
             with self.store.read() as session:
                 record = reading.load_trace(session, trace.id)
-            stored = [[s.id, s.thought, s.rating, s.finished_at is not None] for s in record.steps]
+            places = {step.id: step.position for step in record.steps}
+            stored = [
+                [s.id, s.thought, s.rating, s.finished_at is not None, s.tool, s.parent_id and places[s.parent_id]]
+                for s in record.steps
+            ]
             assert stored == trace.steps
             assert record.trace.version == trace.version
             assert (record.trace.status == "submitted") == trace.submitted

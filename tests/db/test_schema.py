@@ -1,4 +1,4 @@
-"""Migrations: they make exactly what the nouns say, go down and up again, and refuse a newer database."""
+"""Migrations: they create exactly the tables of the models, go down and up again, and refuse a newer database."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from db.models import Base
 from db.schema import current_revision, downgrade, latest_revision, upgrade
 
 
-def test_the_migrations_make_exactly_the_nouns(empty_database):
+def test_the_migrations_create_exactly_the_tables_of_the_models(empty_database):
     assert current_revision(empty_database) is None
     assert upgrade(empty_database) is True
     assert current_revision(empty_database) == latest_revision()
@@ -27,11 +27,11 @@ def test_the_migrations_make_exactly_the_nouns(empty_database):
     assert {"ux_step_position", "ix_step_trace", "ix_trace_parent", "ix_question_queue"} <= indexes
 
 
-def test_upgrading_what_is_up_to_date_does_nothing(database):
+def test_upgrading_a_current_database_does_nothing(database):
     assert upgrade(database) is False
 
 
-def test_down_to_the_beginning_and_up_again_leaves_a_store_that_works(scene):
+def test_a_database_works_after_a_complete_downgrade_and_upgrade(scene):
     downgrade(scene.database, "base")
     with scene.database.read() as session:
         assert set(inspect(session.connection()).get_table_names()) == {"alembic_version"}
@@ -40,7 +40,7 @@ def test_down_to_the_beginning_and_up_again_leaves_a_store_that_works(scene):
         projects.create_project(session, "again", "w")
 
 
-def test_a_database_of_a_newer_program_is_left_alone(database):
+def test_a_database_of_a_newer_program_is_not_changed(database):
     with database.begin() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreUnavailable, match=r"revision 9999.*update the program"):
@@ -49,7 +49,7 @@ def test_a_database_of_a_newer_program_is_left_alone(database):
         session.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": latest_revision()})
 
 
-def test_two_that_start_at_once_upgrade_once(tmp_path):
+def test_programs_that_start_at_once_upgrade_once(tmp_path):
     stores = [Database(f"sqlite:///{tmp_path / 'showhow.db'}") for _ in range(4)]
     failures: list[Exception] = []
 

@@ -170,6 +170,15 @@ def test_a_person_who_forks_within_a_tree_can_submit_without_the_results_that_ca
         recording.submit_trace(session, fork.id, TraceAnswers("Ada"), seen=fork.version, by=scene.ada.id)
 
 
+def test_a_person_who_forks_an_interrupted_run_has_no_open_step_left(scene, trace):
+    plan = begin(scene, trace, PLAN)
+    complete(scene, begin(scene, trace, NewStep("look", "read", parent=plan.id)))
+    with scene.database.begin() as session:
+        fork = traces.fork_trace(session, trace.id, 2, scene.ada.id)
+        recording.submit_trace(session, fork.id, TraceAnswers("Ada"), seen=fork.version, by=scene.ada.id)
+    assert steps(scene, fork)[0].data == PLAN.data
+
+
 def test_reopening_a_run_leaves_its_open_steps_open(scene, trace):
     plan = begin(scene, trace, PLAN)
     with scene.database.begin() as session:

@@ -1,4 +1,4 @@
-"""What tools are worth, against the same figures counted one by one in Python."""
+"""Tool reports, compared with the same figures counted one by one in Python."""
 
 import math
 from collections import Counter
@@ -79,7 +79,7 @@ def report(database, scope: ToolCallFilter = ToolCallFilter(), **more: Any) -> T
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=traces, scope=scopes)
-def test_every_figure_is_what_counting_one_by_one_gives(scene, stored, scope):
+def test_every_figure_equals_counting_the_steps_one_by_one(scene, stored, scope):
     rows = fill(scene.database, stored)
     tool_report = report(scene.database, scope, worst=3)
     mine = [row for row in rows if fits(row, scope)]
@@ -189,7 +189,7 @@ def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
         return trace
 
 
-def test_a_step_that_forks_copy_is_counted_once_and_what_is_run_in_them_counts(scene):
+def test_a_step_copied_by_forks_is_counted_once_and_calls_within_forks_count(scene):
     trace = record(scene)
     with scene.database.begin() as session:
         child = forking.fork_trace(session, trace.id, 2, scene.ben.id)
@@ -206,7 +206,7 @@ def test_a_step_that_forks_copy_is_counted_once_and_what_is_run_in_them_counts(s
     assert (read.latency.timed, read.latency.longest) == (3, 2.0)
 
 
-def test_what_was_undone_is_counted_apart_and_leads_nowhere(scene):
+def test_undone_calls_are_counted_separately(scene):
     trace = record(scene, error="gone")
     with scene.database.begin() as session:
         recording.undo_step(
@@ -220,7 +220,7 @@ def test_a_store_without_calls_has_no_report(scene):
     assert report(scene.database) == ToolReport((), ())
 
 
-def test_the_figures_come_from_the_indexes_alone(tmp_path):
+def test_the_report_reads_only_indexes(tmp_path):
     """Else those of a million steps would wait for gigabytes of observations."""
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     upgrade(store)

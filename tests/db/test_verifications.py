@@ -1,4 +1,4 @@
-"""Verifications in the store: what became of each question, and how far the repairs of failures are."""
+"""Verifications in the database: the result of each question, and the repairs of failures."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def repairs(scene, run) -> dict[str, str]:
     return {every[trace]: f"{repair.status} {repair.person}" for trace, repair in found_repairs.items()}
 
 
-def test_each_question_has_its_outcome_and_the_first_score_stays(scene, run):
+def test_each_question_has_its_result_and_the_first_score_stays(scene, run):
     right, wrong, refused = found(scene, run)
     assert (right.is_correct, right.is_failed, right.score, right.answer) == (True, False, 1.0, "Ines Moor")
     assert (wrong.is_correct, wrong.is_failed, wrong.score) == (False, True, 0.5)
@@ -72,7 +72,7 @@ def test_a_question_that_was_not_begun_has_not_ended(scene, run):
     ] * 3
 
 
-def test_a_repair_is_followed_from_the_hold_to_the_approval(scene, run):
+def test_a_repair_is_tracked_from_the_reservation_to_the_approval(scene, run):
     _, wrong, refused = found(scene, run)
     assert repairs(scene, run) == {}
     with scene.database.begin() as session:
