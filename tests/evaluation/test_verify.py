@@ -45,20 +45,24 @@ class Home:
         )
         self.run("questions", "import", file, "--project", PROJECT, "--world", "harbour")
 
-    def command(self, *words: object, server: ModelServer | None = None) -> subprocess.Popen[str]:
+    def command(
+        self, *words: object, server: ModelServer | None = None, model: str = "openai:scripted"
+    ) -> subprocess.Popen[str]:
         """A verb at work."""
-        model = {} if server is None else {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": server.url}
+        settings = {} if server is None else {"SHOWHOW_MODEL": model, "SHOWHOW_MODEL_BASE_URL": server.url}
         return subprocess.Popen(
             [BIN, *map(str, words)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=self.environment | model,
+            env=self.environment | settings,
         )
 
-    def run(self, *words: object, server: ModelServer | None = None, status: int = 0) -> tuple[str, str]:
+    def run(
+        self, *words: object, server: ModelServer | None = None, status: int = 0, model: str = "openai:scripted"
+    ) -> tuple[str, str]:
         """What a verb prints, on stdout and stderr."""
-        process = self.command(*words, server=server)
+        process = self.command(*words, server=server, model=model)
         out, err = process.communicate(timeout=300)
         assert process.returncode == status, err
         return out, err
@@ -161,6 +165,30 @@ def test_nothing_more_is_asked_when_the_money_is_spent_and_nothing_is_paid_again
         rest = home.verify(server, "--at-once", 4)
         assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 80)
         assert rest["cost"] == pytest.approx(80 * reply)
+
+
+def test_a_verification_never_mixes_two_models(tmp_path):
+    home = Home(tmp_path / "home", 6)
+    refused = Fails(401, "no")
+    with ModelServer(lambda request: pupil(request) if request.place < 8 else refused) as server:
+        home.verify(server, "--at-once", 1, status=1)
+    ((first,),) = home.rows("SELECT id FROM run")
+    with ModelServer(pupil) as server:
+        told = home.run("verify", "--go-on", first, server=server, status=1, model="openai:another")[1]
+        assert "started with the model openai:scripted, and openai:another is set up now" in told
+        assert server.requests == []
+        # The same words start a verification of its own.
+        out, _ = home.run("verify", "--project", PROJECT, "--json", server=server, model="openai:another")
+        assert json.loads(out)["right"] == 6
+        assert json.loads(out)["id"].replace("-", "") != str(first).replace("-", "")
+        # With the former model the first one continues.
+        report = home.verify(server)
+        assert (report["id"].replace("-", ""), report["right"]) == (str(first).replace("-", ""), 6)
+    models = home.rows(
+        "SELECT DISTINCT r.model, c.model FROM run r "
+        "JOIN trace t ON t.run_id = r.id JOIN model_call c ON c.trace_id = t.id"
+    )
+    assert sorted(models) == [("openai:another", "openai:another"), ("openai:scripted", "openai:scripted")]
 
 
 def test_a_model_that_is_there_for_no_question_fails_none(tmp_path):

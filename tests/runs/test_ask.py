@@ -18,6 +18,7 @@ from db.database import Conflict
 from db.libraries import MODELS
 from db.model_calls import list_model_calls, load_prompt
 from db.trace_record import TraceRecord
+from reasoners.registry import REASONERS
 from runs.ask import (
     ASK_ERRORS,
     ActiveRun,
@@ -290,3 +291,11 @@ def test_a_process_is_identified_by_host_pid_and_creation_time():
         assert is_worker_alive(worker)
         child.kill()
     assert not is_worker_alive(worker)
+
+
+def test_a_resumed_replay_keeps_the_limit_of_its_own_reasoner():
+    assert {name: RunConfig(name).default_step_limit for name in REASONERS} == {
+        "replay": 300,
+        "humaniq": 20,
+        "fusion": 20,
+    }

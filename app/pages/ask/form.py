@@ -102,8 +102,9 @@ def _shown_step_limit(entry: ReasonerEntry, stored: TraceConfiguration) -> int:
 def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
     """The limits for this reasoner as the fields show them; a run that reached one continues with a higher one."""
     names = {"steps": step_limit_field(reasoner), "tokens": "tokens", "seconds": "seconds", "money": "money"}
-    limits = {name: st.session_state.get(f"ask_{key}", stored.limits.get(name)) for name, key in names.items()}
-    return RunLimits(**limits)
+    entry = REASONERS.get(reasoner)
+    defaults = dict(stored.limits) | ({"steps": _shown_step_limit(entry, stored)} if entry is not None else {})
+    return RunLimits(**{name: st.session_state.get(f"ask_{key}", defaults.get(name)) for name, key in names.items()})
 
 
 def show_ask_form(services: Services) -> AskRequest | None:

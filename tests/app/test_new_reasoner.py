@@ -1,0 +1,83 @@
+"""A reasoner that joins the registry is offered on every page and by every verb that lists reasoners."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from reasoners.registry import REASONERS, ReasonerEntry
+from tests.reasoners.scripted import Scripted
+
+
+@dataclass(frozen=True)
+class TesterOptions:
+    depth: int = 4
+
+
+REASONERS["tester"] = ReasonerEntry(
+    name="tester",
+    label="Tester: a new method",
+    description="answers by a new method",
+    build=lambda _options: Scripted([]),
+    options=TesterOptions,
+    needs_model=False,
+    default_step_limit=77,
+)
+
+from streamlit.testing.v1 import AppTest
+from typer.testing import CliRunner
+
+from app.cli.main import build_command_line
+from app.cli.options import build_limits, parse_run_config
+from app.services import services
+
+for verb in ("ask", "verify", "evaluate"):
+    text = " ".join(CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output.split())
+    assert "answers by a new method" in text, text
+    assert "77 with tester" in text, text
+config = parse_run_config(services(), "tester", None, None, None, ["depth=9"])
+assert config.options == {"depth": 9}
+assert build_limits(config, None, None, 10, None).steps == 77
+
+
+FORM = """
+import streamlit as st
+
+from app.pages.ask.form import seed_ask_form, show_ask_form
+
+seed_ask_form(None)
+request = show_ask_form()
+if request is not None:
+    st.session_state["request"] = request
+"""
+page = AppTest.from_string(FORM, default_timeout=60).run()
+assert not page.exception, page.exception
+(reasoner,) = [box for box in page.selectbox if box.label == "Reasoner"]
+assert "Tester: a new method" in reasoner.options, reasoner.options
+reasoner.select("tester")
+page.text_area(key="ask_question").input("Who built the quay?")
+page.run()
+page.button(key="ask").click().run()
+request = page.session_state["request"]
+assert (request.run_config.reasoner, request.limits.steps) == ("tester", 77), request
+print("offered")
+"""
+
+
+def test_a_new_reasoner_is_offered_by_the_ask_form_and_by_verbs(tmp_path: Path):
+    (tmp_path / "worlds").mkdir()
+    home = {"SHOWHOW_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")} | home
+    articles = tmp_path / "articles.jsonl"
+    articles.write_text('{"title": "Ada", "text": "Ada built the quay."}\n')
+    showhow = Path(sys.executable).with_name("showhow")
+    subprocess.run([showhow, "world", "import", "quay", "--articles", articles], env=environ, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip().endswith("offered"), done.stderr[-3000:]
