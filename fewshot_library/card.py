@@ -1,7 +1,4 @@
-"""What a library version says of itself, and whether it may be frozen: not when it gives away what is tested.
-
-Whether demonstrations give away what is to be tested: the same question, or nearly the same, in a test split.
-"""
+"""The card of a library version, and the check that its demonstrations do not leak questions of a test split."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +11,13 @@ from db.libraries import Demonstration, DemonstrationFilter
 from fewshot_library.embeddings import TextEncoding
 
 NEAR_DUPLICATE_COSINE = 0.95
-"""The cosine from which on two questions count as near duplicates."""
+"""The least cosine of two questions that count as near duplicates."""
 _ENCODING_BATCH_SIZE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A demonstration and the tested question that it gives away."""
+    """A demonstration whose question is, or is nearly, a question of the test split."""
 
     demonstration: Demonstration
     tested: str
@@ -39,34 +36,34 @@ def find_leaks(
     encode: TextEncoding,
     near: float = NEAR_DUPLICATE_COSINE,
 ) -> list[Leak]:
-    """The demonstrations whose question is among the tested ones, by id or text, or near one by embedding."""
+    """The demonstrations whose question is a tested one, by id or text, or near one by the cosine of embeddings."""
     ids, texts = dict(tested), {_normalize_question(text): text for _, text in tested}
-    found: dict[UUID, Leak] = {}
-    for each in demonstrations:
-        same = ids.get(each.question_id) or texts.get(_normalize_question(each.question))
+    leaks: dict[UUID, Leak] = {}
+    for demonstration in demonstrations:
+        same = ids.get(demonstration.question_id) or texts.get(_normalize_question(demonstration.question))
         if same is not None:
-            found[each.trace_id] = Leak(each, same, 1.0)
-    rest = [each for each in demonstrations if each.trace_id not in found]
+            leaks[demonstration.trace_id] = Leak(demonstration, same, 1.0)
+    rest = [demonstration for demonstration in demonstrations if demonstration.trace_id not in leaks]
     if rest and tested:
         for leak in _find_near_duplicates(rest, [text for _, text in tested], encode, near):
-            found[leak.demonstration.trace_id] = leak
-    return [found[each.trace_id] for each in demonstrations if each.trace_id in found]
+            leaks[leak.demonstration.trace_id] = leak
+    return [leaks[demonstration.trace_id] for demonstration in demonstrations if demonstration.trace_id in leaks]
 
 
 def _find_near_duplicates(
     demonstrations: Sequence[Demonstration], tested: list[str], encode: TextEncoding, near: float
 ) -> list[Leak]:
-    mine = encode([each.question for each in demonstrations])
+    embeddings = encode([demonstration.question for demonstration in demonstrations])
     closest, which = np.full(len(demonstrations), -1.0), np.zeros(len(demonstrations), np.int64)
     for start in range(0, len(tested), _ENCODING_BATCH_SIZE):
-        cosines = mine @ encode(tested[start : start + _ENCODING_BATCH_SIZE]).T
+        cosines = embeddings @ encode(tested[start : start + _ENCODING_BATCH_SIZE]).T
         best = cosines.argmax(axis=1)
-        value = cosines[np.arange(len(mine)), best]
+        value = cosines[np.arange(len(embeddings)), best]
         which = np.where(value > closest, best + start, which)
         closest = np.maximum(closest, value)
     return [
-        Leak(each, tested[int(which[place])], float(closest[place]))
-        for place, each in enumerate(demonstrations)
+        Leak(demonstration, tested[int(which[place])], float(closest[place]))
+        for place, demonstration in enumerate(demonstrations)
         if closest[place] >= near
     ]
 
@@ -79,10 +76,10 @@ _MAX_LISTED_LEAKS = 3
 
 
 class LeakageError(ValueError):
-    """Demonstrations give away questions of the test split, in one sentence."""
+    """Demonstrations leak questions of the test split; the message names the first of them."""
 
-    def __init__(self, found: Sequence[Leak], split: str) -> None:
-        self.leaks = list(found)
+    def __init__(self, leaks: Sequence[Leak], split: str) -> None:
+        self.leaks = list(leaks)
         first = "; ".join(str(leak) for leak in self.leaks[:_MAX_LISTED_LEAKS])
         more = f"; and {len(self.leaks) - _MAX_LISTED_LEAKS} more" if len(self.leaks) > _MAX_LISTED_LEAKS else ""
         many = "1 demonstration gives" if len(self.leaks) == 1 else f"{len(self.leaks)} demonstrations give"
@@ -94,7 +91,7 @@ class LeakageError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeOptions:
-    """How a version is frozen, beside which traces it takes."""
+    """How a version is frozen; which traces it has is decided elsewhere."""
 
     by: str
     """Who freezes it."""
@@ -102,23 +99,23 @@ class FreezeOptions:
     note: str = ""
     test_split: str = "test"
     force: bool = False
-    """Whether it is frozen although it leaks; the card then tells what."""
+    """Whether it is frozen in spite of leaks, which the card then lists."""
 
 
 def build_card(
-    chosen: Sequence[Demonstration], wanted: DemonstrationFilter, terms: FreezeOptions, leaks: Sequence[Leak]
+    chosen: Sequence[Demonstration], conditions: DemonstrationFilter, options: FreezeOptions, leaks: Sequence[Leak]
 ) -> dict[str, Any]:
-    """The card of a version that holds these; Leaking when there are leaks and it is not forced."""
-    if leaks and not terms.force:
-        raise LeakageError(leaks, terms.test_split)
-    told: dict[str, Any] = {
-        "by": terms.by,
+    """The card of a version of these demonstrations; LeakageError for leaks, unless forced."""
+    if leaks and not options.force:
+        raise LeakageError(leaks, options.test_split)
+    card: dict[str, Any] = {
+        "by": options.by,
         "demonstrations": len(chosen),
-        "conditions": wanted.active_conditions(),
-        "projects": sorted({each.project for each in chosen}),
-        "worlds": sorted({each.world for each in chosen}),
-        "tools": sorted({tool for each in chosen for tool in each.tools}),
-        "authors": sorted({each.author or each.reasoner for each in chosen}),
+        "conditions": conditions.active_conditions(),
+        "projects": sorted({demonstration.project for demonstration in chosen}),
+        "worlds": sorted({demonstration.world for demonstration in chosen}),
+        "tools": sorted({tool for demonstration in chosen for tool in demonstration.tools}),
+        "authors": sorted({demonstration.author or demonstration.reasoner for demonstration in chosen}),
     }
-    notes = {"licence": terms.licence, "note": terms.note, "leaks": [str(leak) for leak in leaks]}
-    return told | {name: value for name, value in notes.items() if value}
+    notes = {"licence": options.licence, "note": options.note, "leaks": [str(leak) for leak in leaks]}
+    return card | {name: value for name, value in notes.items() if value}

@@ -110,13 +110,13 @@ def fill_by_quality(kernel: Kernel, chosen: Sequence[int], k: int) -> list[int]:
 
 def improve_by_exchange(kernel: Kernel, chosen: Sequence[int], passes: int = 10) -> list[int]:
     """The chosen items after exchanging one for another, the best exchange first, until none raises the determinant."""
-    kept = list(chosen)
+    current = list(chosen)
     for _ in range(passes):
-        better = _find_best_exchange(kernel, kept)
+        better = _find_best_exchange(kernel, current)
         if better is None:
             break
-        kept = better
-    return kept if kept == list(chosen) else order_greedily(kernel, kept)
+        current = better
+    return current if current == list(chosen) else order_greedily(kernel, current)
 
 
 def log_det(kernel: Kernel, items: Iterable[int]) -> float:
@@ -148,32 +148,32 @@ def explain_picks(kernel: Kernel, chosen: Sequence[int]) -> list[Pick]:
 
 def order_greedily(kernel: Kernel, items: Iterable[int]) -> list[int]:
     """The items in the order in which greedy search would take them if there were no others."""
-    turn, left, found = _GreedyCholesky(kernel), sorted(items), []
-    while left:
-        gains = [turn.gain(item) for item in left]
-        found.append(left.pop(int(np.argmax(gains))))
-        turn.add(found[-1])
-    return found
+    turn, remaining, ordered = _GreedyCholesky(kernel), sorted(items), []
+    while remaining:
+        gains = [turn.gain(item) for item in remaining]
+        ordered.append(remaining.pop(int(np.argmax(gains))))
+        turn.add(ordered[-1])
+    return ordered
 
 
 def similarity_matrix(kernel: Kernel, items: Sequence[int]) -> FloatArray:
     """S of the items, shape (len(items), len(items))."""
     groups = kernel.groups.labels[list(items)]
     similar = np.stack([kernel.rows(int(group))[groups] for group in groups])
-    found: FloatArray = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
-    return found
+    similarities: FloatArray = np.where(np.eye(len(items), dtype=np.bool_), 1.0, (1 - kernel.nugget) * similar)
+    return similarities
 
 
 def likelihood_matrix(kernel: Kernel, items: Sequence[int]) -> FloatArray:
     """L of the items, shape (len(items), len(items)), scaled so that the best quality is one."""
     log_quality = kernel.log_quality[list(items)]
     quality = np.exp(log_quality - log_quality.max())
-    found: FloatArray = quality[:, None] * similarity_matrix(kernel, items) * quality
-    return found
+    likelihoods: FloatArray = quality[:, None] * similarity_matrix(kernel, items) * quality
+    return likelihoods
 
 
 def _find_best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
-    most, found = log_det(kernel, chosen) + 1e-9, None
+    most, best = log_det(kernel, chosen) + 1e-9, None
     for place in range(len(chosen)):
         rest = chosen[:place] + chosen[place + 1 :]
         turn = _GreedyCholesky(kernel)
@@ -184,8 +184,8 @@ def _find_best_exchange(kernel: Kernel, chosen: list[int]) -> list[int] | None:
             continue
         total = log_det(kernel, [*rest, other])
         if total > most:
-            most, found = total, [*rest, other]
-    return found
+            most, best = total, [*rest, other]
+    return best
 
 
 class _GreedyCholesky:
@@ -239,9 +239,9 @@ class _GreedyCholesky:
 
     def _free_scores(self, group: int) -> FloatArray:
         span = self._groups.group_slice(group)
-        found = self._kernel.by_group[span]
+        scores = self._kernel.by_group[span]
         gone = self._gone.get(group)
         if gone:
-            found = found.copy()
-            found[np.searchsorted(self._groups.order[span], gone)] = -np.inf
-        return found
+            scores = scores.copy()
+            scores[np.searchsorted(self._groups.order[span], gone)] = -np.inf
+        return scores

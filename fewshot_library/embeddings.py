@@ -1,4 +1,4 @@
-"""The embeddings of a library version's questions: computed once, kept beside it, checked before they are believed."""
+"""The embeddings of a library version's questions, cached in a file with the hash of model and texts."""
 
 import hashlib
 import os
@@ -12,39 +12,40 @@ import numpy.typing as npt
 EmbeddingMatrix = npt.NDArray[np.float32]
 TextEncoding = Callable[[Sequence[str]], EmbeddingMatrix]
 _ENCODING_BATCH_SIZE = 4096
-"""Texts that are encoded at once, so that the memory for them does not grow with the library."""
+"""Texts encoded at once, which bounds the memory."""
 
 
 def load_or_encode(file: Path, model: str, texts: Sequence[str], encode: TextEncoding) -> EmbeddingMatrix:
-    """A row of unit length a text, shape (len(texts), dimensions); from the file when it holds those of this model for
-    these texts, else computed and written there.
+    """One row of unit length per text, shape (len(texts), dimensions).
+
+    Read from the file if it was written for this model and these texts, otherwise computed and written there.
     """
     key = _cache_key(model, texts)
-    kept = _read_cache(file, key)
-    if kept is None:
-        kept = np.concatenate(
+    rows = _read_cache(file, key)
+    if rows is None:
+        rows = np.concatenate(
             [encode(texts[at : at + _ENCODING_BATCH_SIZE]) for at in range(0, max(len(texts), 1), _ENCODING_BATCH_SIZE)]
         )
-        _write_cache(file, key, kept)
-    return kept
+        _write_cache(file, key, rows)
+    return rows
 
 
 def _cache_key(model: str, texts: Sequence[str]) -> str:
-    told = hashlib.sha256(model.encode())
+    digest = hashlib.sha256(model.encode())
     for text in texts:
-        told.update(b"\0" + text.encode())
-    return told.hexdigest()
+        digest.update(b"\0" + text.encode())
+    return digest.hexdigest()
 
 
 def _read_cache(file: Path, key: str) -> EmbeddingMatrix | None:
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
-            if str(kept["key"]) != key:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            if str(archive["key"]) != key:
                 return None
-            found: EmbeddingMatrix = kept["rows"]
-            return found
+            rows: EmbeddingMatrix = archive["rows"]
+            return rows
     except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError):
-        # Not there yet, or cut off while it was written by a machine that stopped: it is computed again.
+        # The file is missing or was not written to its end: compute it again.
         return None
 
 

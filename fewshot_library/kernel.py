@@ -55,8 +55,8 @@ DISTANCES: dict[str, Callable[[str, Sequence[str]], FloatArray]] = {
 
 
 def _distance_row(sequence: str, others: Sequence[str], scorer: Any) -> FloatArray:
-    found: FloatArray = process.cdist([sequence], others, scorer=scorer, dtype=np.float64)[0]
-    return found
+    distances: FloatArray = process.cdist([sequence], others, scorer=scorer, dtype=np.float64)[0]
+    return distances
 
 
 class ActionSimilarities:

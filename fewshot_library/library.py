@@ -46,10 +46,10 @@ class SelectedDemonstrations:
             "mode": self.selection.config.mode,
             "log_det": _round_finite(self.selection.log_det),
             "filled": self.selection.filler_count,
-            "left_out": [str(each.trace_id) for each in self.excluded],
+            "left_out": [str(demonstration.trace_id) for demonstration in self.excluded],
             "picks": [
-                _pick_to_json(pick, each, self.selection, library)
-                for pick, each in zip(self.selection.picks, self.demonstrations, strict=True)
+                _pick_to_json(pick, demonstration, self.selection, library)
+                for pick, demonstration in zip(self.selection.picks, self.demonstrations, strict=True)
             ],
         }
 
@@ -57,12 +57,12 @@ class SelectedDemonstrations:
 class LoadedLibrary:
     """The demonstrations of one version with their embeddings; made once, asked often."""
 
-    def __init__(self, demonstrations: Sequence[Demonstration], encoder: TextEncoder, kept: Path) -> None:
+    def __init__(self, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path) -> None:
         self.demonstrations = list(demonstrations)
         self._encoder = encoder
-        texts = [each.question for each in self.demonstrations]
-        rows = load_or_encode(kept, encoder.name, texts, encoder)
-        self.pool = CandidatePool(rows, encode_actions([each.tools for each in self.demonstrations]))
+        texts = [demonstration.question for demonstration in self.demonstrations]
+        rows = load_or_encode(cache_file, encoder.name, texts, encoder)
+        self.pool = CandidatePool(rows, encode_actions([demonstration.tools for demonstration in self.demonstrations]))
 
     def select(self, question: str, wish: SelectionConfig, *, leave_out_itself: bool = False) -> SelectedDemonstrations:
         """The demonstrations for a question; without those that ask the very same, when asked."""
@@ -80,9 +80,13 @@ class LoadedLibrary:
                     if leave_out_itself
                     else []
                 )
-                found = select_demonstrations(self.pool, row, replace(wish, left_out=wish.left_out | frozenset(itself)))
-                picked = [self.demonstrations[pick.item] for pick in found.picks]
-                yield SelectedDemonstrations(question, found, picked, [self.demonstrations[item] for item in itself])
+                selection = select_demonstrations(
+                    self.pool, row, replace(wish, left_out=wish.left_out | frozenset(itself))
+                )
+                picked = [self.demonstrations[pick.item] for pick in selection.picks]
+                yield SelectedDemonstrations(
+                    question, selection, picked, [self.demonstrations[item] for item in itself]
+                )
 
     def list_sequences(self) -> list[tuple[tuple[str, ...], IntArray]]:
         """The different sequences of actions, in the order of the pool, each with the places of those that have it."""
@@ -95,12 +99,14 @@ class LoadedLibrary:
         return build_kernel(self.pool, self._encoder([chosen.question])[0], chosen.selection.config)
 
 
-def _pick_to_json(pick: Pick, each: Demonstration, selection: Selection, library: LoadedLibrary) -> dict[str, Any]:
+def _pick_to_json(
+    pick: Pick, demonstration: Demonstration, selection: Selection, library: LoadedLibrary
+) -> dict[str, Any]:
     second = None if pick.runner_up is None else library.demonstrations[pick.runner_up]
     return {
-        "id": str(each.trace_id),
-        "question": each.question,
-        "tools": list(each.tools),
+        "id": str(demonstration.trace_id),
+        "question": demonstration.question,
+        "tools": list(demonstration.tools),
         "relevance": round(float(selection.cosines[pick.item]), 6),
         "novelty": round(pick.novelty, 6),
         "gain": _round_finite(pick.gain),

@@ -38,13 +38,13 @@ def build_sequence_map(
     chosen = _most_frequent(actions, landmarks)
     names = [actions.sequences[place] for place in chosen]
     squared = np.array([DISTANCES[distance](name, names) ** 2 for name in names]).reshape(len(names), len(names))
-    axes, values, shown = _scaled_eigenvectors(squared)
+    axes, values, explained_variance = _scaled_eigenvectors(squared)
     places = np.zeros((len(actions.sequences), AXIS_COUNT))
     means = squared.mean(axis=1) if names else np.zeros(0)
     for place, name in enumerate(names):
         away = DISTANCES[distance](name, actions.sequences) ** 2 - means[place]
         places -= 0.5 * away[:, None] * (axes[place] * values)
-    return SequenceMap(places, shown, len(names))
+    return SequenceMap(places, explained_variance, len(names))
 
 
 def _most_frequent(actions: ActionSequences, count: int) -> Sequence[int]:
@@ -57,19 +57,19 @@ def _scaled_eigenvectors(squared: FloatArray) -> tuple[FloatArray, FloatArray, t
     count = len(squared)
     axes, scale = np.zeros((count, AXIS_COUNT)), np.zeros(AXIS_COUNT)
     centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean() if count else squared
-    found, vectors = np.linalg.eigh(-0.5 * centred) if count else (np.zeros(0), squared)
-    whole = float(np.abs(found).sum())
+    eigenvalues, vectors = np.linalg.eigh(-0.5 * centred) if count else (np.zeros(0), squared)
+    whole = float(np.abs(eigenvalues).sum())
     if whole <= _MIN_EIGENVALUE:
         return axes, scale, (1.0, 1.0)
     best = [
         place
-        for place in np.argsort(-found, kind="stable")[:AXIS_COUNT]
-        if found[place] > _MIN_EIGENVALUE * found.max()
+        for place in np.argsort(-eigenvalues, kind="stable")[:AXIS_COUNT]
+        if eigenvalues[place] > _MIN_EIGENVALUE * eigenvalues.max()
     ]
     for axis, place in enumerate(best):
         axes[:, axis] = vectors[:, place] * _canonical_sign(vectors[:, place])
-        scale[axis] = 1 / np.sqrt(found[place])
-    parts = [*(float(found[place]) / whole for place in best), 0.0, 0.0]
+        scale[axis] = 1 / np.sqrt(eigenvalues[place])
+    parts = [*(float(eigenvalues[place]) / whole for place in best), 0.0, 0.0]
     return axes, scale, (parts[0], parts[0] + parts[1])
 
 

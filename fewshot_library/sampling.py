@@ -24,8 +24,8 @@ def sample_kdpp(kernel: Kernel, items: Sequence[int], k: int, seed: int) -> list
             "is no distribution to sample from; raise gamma, take the distance metric, or use mode dpp"
         )
     process = FiniteDPP("likelihood", L=matrix)
-    drawn = process.sample_exact_k_dpp(size=k, random_state=np.random.RandomState(seed))
-    return [items[place] for place in drawn]
+    sample = process.sample_exact_k_dpp(size=k, random_state=np.random.RandomState(seed))
+    return [items[place] for place in sample]
 
 
 _TOLERANCE = 1e-10

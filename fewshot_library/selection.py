@@ -106,8 +106,8 @@ def build_kernel(pool: CandidatePool, question: npt.NDArray[np.float32], wish: S
 
 
 def _question_cosines(pool: CandidatePool, row: npt.NDArray[np.float32]) -> FloatArray:
-    found: FloatArray = (pool.embeddings @ row).astype(np.float64)
-    return np.round(found, _COSINE_DECIMALS)
+    cosines: FloatArray = (pool.embeddings @ row).astype(np.float64)
+    return np.round(cosines, _COSINE_DECIMALS)
 
 
 def _kernel_from_cosines(pool: CandidatePool, cosines: FloatArray, wish: SelectionConfig) -> Kernel:

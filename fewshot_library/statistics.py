@@ -1,7 +1,4 @@
-"""What a set of demonstrations holds: lengths, tools, kinds, ratings, and what it lacks.
-
-What changed from one library version to another.
-"""
+"""Counts over a set of demonstrations, what it lacks, and the difference of two library versions."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +11,7 @@ from fewshot_library.kernel import encode_actions
 
 @dataclass(frozen=True, slots=True)
 class LibraryDifference:
-    """Demonstrations that came and went, by trace, each in its version's order."""
+    """Demonstrations that were added and removed, by trace, each in the order of its version."""
 
     added: list[Demonstration]
     removed: list[Demonstration]
@@ -22,35 +19,35 @@ class LibraryDifference:
 
 
 def compare_versions(before: Sequence[Demonstration], after: Sequence[Demonstration]) -> LibraryDifference:
-    """What the later version has and the earlier has not, and the other way round."""
-    old, new = ({each.trace_id for each in version} for version in (before, after))
+    """The difference between an earlier and a later version."""
+    old, new = ({demonstration.trace_id for demonstration in version} for version in (before, after))
     return LibraryDifference(
-        added=[each for each in after if each.trace_id not in old],
-        removed=[each for each in before if each.trace_id not in new],
+        added=[demonstration for demonstration in after if demonstration.trace_id not in old],
+        removed=[demonstration for demonstration in before if demonstration.trace_id not in new],
         kept=len(old & new),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatistics:
-    """Counts over demonstrations; what nobody has counted is not there, never zero."""
+    """Counts over demonstrations; a count that would be zero is left out of the dictionaries."""
 
     demonstrations: int
     lengths: dict[int, int]
-    """How many demonstrations have so many actions."""
+    """Demonstrations by number of actions."""
     tools: dict[str, int]
-    """How many actions use each tool."""
+    """Actions by tool."""
     kinds: dict[str, int]
     ratings: dict[int, int]
-    """How many demonstrations have this mean of stars, rounded."""
+    """Demonstrations by their mean of stars, rounded."""
     unrated: int
     worlds: dict[str, int]
     people: int
     models: int
     sequences: int
-    """How many different sequences of actions there are."""
+    """Distinct sequences of actions."""
     unused_tools: list[str]
-    """Tools that there are and that no demonstration shows."""
+    """Tools that no demonstration uses."""
     missing_kinds: list[str]
     """Kinds of the projects' questions that no demonstration answers."""
 
@@ -62,22 +59,22 @@ class LibraryStatistics:
 def compute_statistics(
     demonstrations: Sequence[Demonstration], *, tools: Iterable[str] = (), kinds: Iterable[str] = ()
 ) -> LibraryStatistics:
-    """The counts, and which of the tools and kinds are in none of them."""
-    used = Counter(tool for each in demonstrations for tool in each.tools)
-    shown = Counter(each.kind for each in demonstrations if each.kind is not None)
-    people = sum(each.reasoner == "human" for each in demonstrations)
-    rated = [round(each.rating) for each in demonstrations if each.rating is not None]
+    """Count demonstrations; `tools` and `kinds` are all there are, to list those without a demonstration."""
+    tool_counts = Counter(tool for demonstration in demonstrations for tool in demonstration.tools)
+    kind_counts = Counter(demonstration.kind for demonstration in demonstrations if demonstration.kind is not None)
+    people = sum(demonstration.reasoner == "human" for demonstration in demonstrations)
+    rated = [round(demonstration.rating) for demonstration in demonstrations if demonstration.rating is not None]
     return LibraryStatistics(
         demonstrations=len(demonstrations),
-        lengths=dict(sorted(Counter(len(each.tools) for each in demonstrations).items())),
-        tools=dict(used.most_common()),
-        kinds=dict(shown.most_common()),
+        lengths=dict(sorted(Counter(len(demonstration.tools) for demonstration in demonstrations).items())),
+        tools=dict(tool_counts.most_common()),
+        kinds=dict(kind_counts.most_common()),
         ratings=dict(sorted(Counter(rated).items())),
         unrated=len(demonstrations) - len(rated),
-        worlds=dict(Counter(each.world for each in demonstrations).most_common()),
+        worlds=dict(Counter(demonstration.world for demonstration in demonstrations).most_common()),
         people=people,
         models=len(demonstrations) - people,
-        sequences=len(encode_actions([each.tools for each in demonstrations]).sequences),
-        unused_tools=[tool for tool in tools if tool not in used],
-        missing_kinds=[kind for kind in kinds if kind not in shown],
+        sequences=len(encode_actions([demonstration.tools for demonstration in demonstrations]).sequences),
+        unused_tools=[tool for tool in tools if tool not in tool_counts],
+        missing_kinds=[kind for kind in kinds if kind not in kind_counts],
     )

@@ -1,4 +1,4 @@
-"""How often each demonstration of a library is chosen for many questions, and which never is."""
+"""How often each demonstration of a library is selected over many questions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,30 +12,30 @@ from fewshot_library.library import LoadedLibrary
 from fewshot_library.selection import SelectionConfig
 
 MAX_LISTED_UNUSED = 1000
-"""Of the demonstrations that are never chosen, so many are named."""
+"""Of the demonstrations that are never selected, this many are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionUsage:
-    """What was chosen for a number of questions."""
+    """The selections for a number of questions, counted."""
 
     questions: int
     counts: IntArray
-    """How often each demonstration of the library was chosen, in their order."""
+    """Times that each demonstration was selected, in the order of the library."""
 
     @property
     def selected(self) -> list[int]:
-        """The places of those that were chosen, the most used first, of equal ones the first."""
+        """The indexes of the selected demonstrations, the most frequent first, then in order."""
         order = np.argsort(-self.counts, kind="stable")
         return [int(place) for place in order[: np.count_nonzero(self.counts)]]
 
     @property
     def never_selected(self) -> list[int]:
-        """The places of those that were never chosen."""
+        """The indexes of the demonstrations that were never selected."""
         return [int(place) for place in np.flatnonzero(self.counts == 0)]
 
     def to_json(self, demonstrations: Sequence[Demonstration]) -> dict[str, Any]:
-        """The counts for programs; of those that are never chosen at most MOST_TOLD are named."""
+        """The counts as JSON; of those never selected at most MAX_LISTED_UNUSED are listed."""
         never = self.never_selected
         return {
             "questions": self.questions,
@@ -58,14 +58,14 @@ def count_selections(
     leave_out_itself: bool = False,
     done: Callable[[int], None] = lambda _: None,
 ) -> SelectionUsage:
-    """Choose for each question and count; `done` hears after each how many are done."""
+    """Select for each question and count; `done` is called with the number of questions done."""
     times = np.zeros(len(library.demonstrations), np.int64)
     chosen = library.select_each(questions, wish, leave_out_itself=leave_out_itself)
-    for number, each in enumerate(chosen, start=1):
-        times[[pick.item for pick in each.selection.picks]] += 1
+    for number, choice in enumerate(chosen, start=1):
+        times[[pick.item for pick in choice.selection.picks]] += 1
         done(number)
     return SelectionUsage(len(questions), times)
 
 
-def _demonstration_summary(each: Demonstration) -> dict[str, Any]:
-    return {"id": str(each.trace_id), "question": each.question}
+def _demonstration_summary(demonstration: Demonstration) -> dict[str, Any]:
+    return {"id": str(demonstration.trace_id), "question": demonstration.question}

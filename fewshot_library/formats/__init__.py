@@ -70,7 +70,14 @@ def detect_format(path: Path) -> TraceFormat:
     try:
         with path.open("rb") as stream:
             head = FileHead(stream.read(HEAD_BYTES))
-        detected = next((known for known in FORMATS.values() if known.sniff is not None and known.sniff(head)), None)
+        detected = next(
+            (
+                trace_format
+                for trace_format in FORMATS.values()
+                if trace_format.sniff is not None and trace_format.sniff(head)
+            ),
+            None,
+        )
     except OSError as error:
         raise FormatError(f"{path} cannot be opened: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -145,21 +145,21 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
 
 def _encode_step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - both arguments are told by their names
     own = {name: value for name, value in to_json_fields(step).items() if name not in NATIVE_STEP_FIELDS}
-    told: dict[str, Any] = {"timestamp": step.started_at.isoformat(), "source": "agent", "message": ""}
+    encoded: dict[str, Any] = {"timestamp": step.started_at.isoformat(), "source": "agent", "message": ""}
     if step.thought:
-        told["reasoning_content"] = step.thought
+        encoded["reasoning_content"] = step.thought
     result: dict[str, Any] = {"content": step_outcome_text(step)}
     if step.tool is not None:
         call_id = f"call_{step.position}"
         call = {"tool_call_id": call_id, "function_name": step.tool, "arguments": own.pop("arguments")}
-        told["tool_calls"] = [call]
+        encoded["tool_calls"] = [call]
         result = {"source_call_id": call_id, **result}
     if step.error is None:
         del own["error"], own["observation"]
     if step.observation is not None or step.error is not None:
-        told["observation"] = {"results": [result]}
+        encoded["observation"] = {"results": [result]}
     # Whoever trains on a fork must not train on its parent's steps twice.
-    return told | ({"is_copied_context": True} if copied else {}) | {"extra": {EXTRA_KEY: own}}
+    return encoded | ({"is_copied_context": True} if copied else {}) | {"extra": {EXTRA_KEY: own}}
 
 
 def _encode_final_step(answer: str | None, thought: str | None) -> dict[str, Any]:
@@ -212,14 +212,14 @@ def _decode_own_step(step: AtifStep, position: int, trace_id: str | None) -> dic
     if len(calls) > 1 or len(results) > 1:
         raise MalformedRecord(f"{place} has several calls or results; in Showhow's each is a step")
     own = _own_fields(step)
-    told: dict[str, Any] = (
+    encoded: dict[str, Any] = (
         {"observation": _require_text(results[0].content, place)} if results else {"observation": None}
     )
     if calls:
-        told["arguments"] = calls[0].arguments
+        encoded["arguments"] = calls[0].arguments
     return {
         # What the step saw is told beside its error where it had one.
-        **({**told, **own} if own.get("error") is not None else {**own, **told}),
+        **({**encoded, **own} if own.get("error") is not None else {**own, **encoded}),
         "trace_id": trace_id,
         "position": position,
         "thought": step.reasoning_content or "",
@@ -239,7 +239,7 @@ def _step_text(step: AtifStep) -> str:
 
 def _require_text(content: Any, place: str) -> str:
     if not isinstance(content, str):
-        raise MalformedRecord(f"{place} says something that is no text")
+        raise MalformedRecord(f"{place} has a content that is not a text")
     return content
 
 

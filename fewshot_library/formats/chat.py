@@ -52,10 +52,10 @@ class TraceMessage:
         return f"{self.reasoning}\n\n{_ANSWER_PREFIX}{self.content}" if self.reasoning else self.content
 
 
-def split_final_answer(said: str) -> tuple[str, str]:
+def split_final_answer(text: str) -> tuple[str, str]:
     """The reasoning and the answer of a last message that was written as `said`."""
-    reasoning, found, answer = said.partition(f"\n\n{_ANSWER_PREFIX}")
-    return (reasoning, answer) if found else ("", said)
+    reasoning, separator, answer = text.partition(f"\n\n{_ANSWER_PREFIX}")
+    return (reasoning, answer) if separator else ("", text)
 
 
 def trace_to_messages(record: TraceRecord) -> list[TraceMessage]:
@@ -71,18 +71,18 @@ def trace_to_messages(record: TraceRecord) -> list[TraceMessage]:
 
 def step_to_messages(step: Step) -> list[TraceMessage]:
     """The step's thought with its call, and what came back."""
-    said = TraceMessage("assistant", step.thought)
+    message = TraceMessage("assistant", step.thought)
     if step.tool is None:
         # Without a call, only a user can have said what came back.
         back = (
             [] if step.observation is None and step.error is None else [TraceMessage("user", step_outcome_text(step))]
         )
-        return [said, *back]
+        return [message, *back]
     call = MessageToolCall(f"call_{step.position}", step.tool, step.arguments)
-    said.calls.append(call)
+    message.calls.append(call)
     failed = step.error is not None
     return [
-        said,
+        message,
         TraceMessage("tool", step_outcome_text(step), call_id=call.id, name=step.tool, failed=failed, data=step.data),
     ]
 

@@ -44,16 +44,16 @@ class ChatTranscript:
 
 def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[ReadResult]:
     """The trace that the chat tells, after remarks on what is odd about it; Malformed says why it tells none."""
-    before, asked, after = _split_at_question(chat)
+    before, question_message, after = _split_at_question(chat)
     rest = chat.extra | ({"error": chat.error} if chat.error else {})
-    rest |= {"system": [each.content for each in before]} if before else {}
+    rest |= {"system": [message.content for message in before]} if before else {}
     name = chat.project or f"{origin.file} ({origin.format})"
     project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=UNKNOWN_WORLD, created_at=DEFAULT_TIMESTAMP)
     question = Question(
-        id=uuid5(project.id, asked.content),
+        id=uuid5(project.id, question_message.content),
         project_id=project.id,
         position=1,
-        text=asked.content,
+        text=question_message.content,
         source_id=chat.source_id,
         gold_answers=[{"text": answer, "entity": None} for answer in chat.gold_answers],
         created_at=DEFAULT_TIMESTAMP,
@@ -68,8 +68,8 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
     )
     turns = _StepCollector(trace.id, chat.started_at, first=len(before) + 2)
     _set_final_answer(trace, turns.collect(after, answered=chat.answered), chat)
-    beside = {str(place): each.rest for place, each in enumerate(chat.messages, start=1) if each.rest}
-    rest |= {name: found for name, found in (("messages", beside), ("together", turns.parallel_steps)) if found}
+    beside = {str(place): message.rest for place, message in enumerate(chat.messages, start=1) if message.rest}
+    rest |= {name: value for name, value in (("messages", beside), ("together", turns.parallel_steps)) if value}
     trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
     yield from (RecordRemark(origin.place, remark) for remark in turns.remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
@@ -82,13 +82,13 @@ def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceM
             raise MalformedRecord(f"message {number} calls a tool, though it is {message.role}'s")
         if message.reasoning and message.role != "assistant":
             message.rest["reasoning"] = message.reasoning
-    asked = next((place for place, each in enumerate(chat.messages) if each.role == "user"), None)
-    if asked is None:
-        raise MalformedRecord("nobody asks anything: it has no message of a user")
-    before = chat.messages[:asked]
-    if any(each.role != "system" for each in before):
-        raise MalformedRecord(f"message {asked}, before the question, is {before[-1].role}'s")
-    return before, chat.messages[asked], chat.messages[asked + 1 :]
+    position = next((place for place, message in enumerate(chat.messages) if message.role == "user"), None)
+    if position is None:
+        raise MalformedRecord("it has no message of a user")
+    before = chat.messages[:position]
+    if any(message.role != "system" for message in before):
+        raise MalformedRecord(f"message {position}, before the question, is {before[-1].role}'s")
+    return before, chat.messages[position], chat.messages[position + 1 :]
 
 
 def _set_final_answer(trace: Trace, final: TraceMessage | None, chat: ChatTranscript) -> None:

@@ -32,8 +32,8 @@ class MessageContent(NamedTuple):
 
 def extra_call_fields(calls: Iterable[ExtensibleModel]) -> dict[str, Any]:
     """What the calls of a message told beside their names and arguments."""
-    found = [call.extra_fields for call in calls]
-    return {"tool_calls": found} if any(found) else {}
+    extras = [call.extra_fields for call in calls]
+    return {"tool_calls": extras} if any(extras) else {}
 
 
 def parse_content(content: Any, place: str) -> MessageContent:
@@ -41,7 +41,7 @@ def parse_content(content: Any, place: str) -> MessageContent:
     if content is None or isinstance(content, str):
         return MessageContent(content or "", "", {})
     if not isinstance(content, list):
-        raise MalformedRecord(f"{place} says something that is no text and no list of parts")
+        raise MalformedRecord(f"{place} has a content that is neither a text nor a list of parts")
     texts: list[str] = []
     thoughts: list[str] = []
     beside: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The conversation that the spans of one trace tell: what the model was told last, and what it said to that."""
+"""Conversations from spans: the spans of one trace become the messages of its longest conversation."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from fewshot_library.formats.spans import TraceSpan, iterate_raw_spans, parse_sp
 
 @dataclass(slots=True)
 class SpanToolRun:
-    """One run of a tool, as its span tells it."""
+    """One run of a tool, from its span."""
 
     call: MessageToolCall
     content: str | None
@@ -24,25 +24,25 @@ class SpanToolRun:
 
 @dataclass(slots=True)
 class SpanContent:
-    """What a span tells in the words of its convention."""
+    """The content of a span, whatever convention names its attributes."""
 
     input_messages: list[TraceMessage] = field(default_factory=list)
-    """What the model was told."""
+    """The messages that the model was sent."""
     output_messages: list[TraceMessage] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
     tool_run: SpanToolRun | None = None
     input_text: str | None = None
     output_text: str | None = None
     final_answer: str | None = None
-    """What an agent answered in the end, where its span tells that in words."""
+    """The answer of an agent, where its span has one."""
     annotations: list[Any] = field(default_factory=list)
 
 
 SpanDecoder = Callable[[TraceSpan], SpanContent]
 
 
-def span_trace_reader(format_name: str, tell: SpanDecoder) -> Callable[[Path], Iterator[ReadResult]]:
-    """A reader of spans, which are gathered into their traces wherever they stand in the file."""
+def span_trace_reader(format_name: str, decode: SpanDecoder) -> Callable[[Path], Iterator[ReadResult]]:
+    """A reader of spans; the spans of a trace may stand anywhere in the file."""
 
     def read(path: Path) -> Iterator[ReadResult]:
         traces: dict[str, list[TraceSpan]] = {}
@@ -52,7 +52,7 @@ def span_trace_reader(format_name: str, tell: SpanDecoder) -> Callable[[Path], I
                 yield from decode_record(raw, partial(_collect_span, traces), origin)
         for number, (trace_id, spans) in enumerate(traces.items(), start=1):
             origin = RecordOrigin(format_name, path.stem, f"trace {trace_id or number}")
-            yield from decode_record(spans, partial(_decode_spans, tell), origin)
+            yield from decode_record(spans, partial(_decode_spans, decode), origin)
 
     return read
 
@@ -63,46 +63,48 @@ def _collect_span(traces: dict[str, list[TraceSpan]], raw: Any, _: RecordOrigin)
     return iter(())
 
 
-def _decode_spans(tell: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigin) -> Iterator[ReadResult]:
+def _decode_spans(decode: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigin) -> Iterator[ReadResult]:
     spans.sort(key=lambda span: (span.started_at is None, span.started_at.timestamp() if span.started_at else 0.0))
-    told = [(span, tell(span)) for span in spans]
-    models = [each for _, each in told if each.input_messages or each.output_messages]
-    uses = [(span, each.tool_run) for span, each in told if each.tool_run is not None]
-    if not models and not uses:
-        raise MalformedRecord("none of its spans tells what a model or a tool said")
-    chat = _longest_conversation(models) if models else ChatTranscript(_messages_from_tools(told, uses))
-    used = _attach_tool_results(chat.messages, uses)
-    concluded = next((each.final_answer for _, each in told if each.final_answer), None)
-    if concluded is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
-        # An agent may answer by a tool, whose call is then the last that its model said.
-        chat.messages.append(TraceMessage("assistant", concluded))
-    chat.tools = next((each.tools for each in models if each.tools), [])
+    contents = [(span, decode(span)) for span in spans]
+    models = [content for _, content in contents if content.input_messages or content.output_messages]
+    tool_runs = [(span, content.tool_run) for span, content in contents if content.tool_run is not None]
+    if not models and not tool_runs:
+        raise MalformedRecord("none of its spans has a message of a model or a result of a tool")
+    chat = _longest_conversation(models) if models else ChatTranscript(_messages_from_tools(contents, tool_runs))
+    used = _attach_tool_results(chat.messages, tool_runs)
+    final_answer = next((content.final_answer for _, content in contents if content.final_answer), None)
+    if final_answer is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
+        # An agent may answer by a tool; then the call of that tool is the last message of its model.
+        chat.messages.append(TraceMessage("assistant", final_answer))
+    chat.tools = next((content.tools for content in models if content.tools), [])
     chat.extra = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
-    if annotations := [annotation for _, each in told for annotation in each.annotations]:
+    if annotations := [annotation for _, content in contents for annotation in content.annotations]:
         chat.extra["annotations"] = annotations
     roots = [span for span in spans if span.parent_id is None]
     chat.error = next((span.error for span in roots if span.error), None)
     times = [time for span in spans for time in (span.started_at, span.ended_at) if time is not None]
     if times:
         chat.started_at, chat.finished_at = min(times), max(times)
-    yield RecordRemark(origin.place, f"of its {len(spans)} spans only what was said, called, seen and rated was taken")
-    if elsewhere := _count_unrelated_calls(models, chat.messages) + len(uses) - used:
+    yield RecordRemark(
+        origin.place, f"of its {len(spans)} spans only messages, calls, results and ratings were imported"
+    )
+    if elsewhere := _count_unrelated_calls(models, chat.messages) + len(tool_runs) - used:
         yield RecordRemark(
-            origin.place, f"{elsewhere} of its model and tool calls belong to other conversations, left out"
+            origin.place, f"{elsewhere} of its model and tool calls belong to other conversations and were left out"
         )
     yield from chat_to_records(chat, origin)
 
 
 def _longest_conversation(models: list[SpanContent]) -> ChatTranscript:
-    """The longest conversation, the latest of several; it holds what was said in those that it goes on from."""
-    longest = max(reversed(models), key=lambda each: len(each.input_messages) + len(each.output_messages))
+    """The longest conversation, the latest of equal ones; it includes the ones that it continues."""
+    longest = max(reversed(models), key=lambda content: len(content.input_messages) + len(content.output_messages))
     return ChatTranscript([*longest.input_messages, *longest.output_messages])
 
 
 def _count_unrelated_calls(models: list[SpanContent], messages: list[TraceMessage]) -> int:
-    """How many calls of a model said something that is not among the messages."""
-    kept = [_message_key(message) for message in messages]
-    return sum(any(_message_key(message) not in kept for message in each.output_messages) for each in models)
+    """How many calls of a model have an output that is not among the messages."""
+    keys = [_message_key(message) for message in messages]
+    return sum(any(_message_key(message) not in keys for message in content.output_messages) for content in models)
 
 
 def _message_key(message: TraceMessage) -> Any:
@@ -110,39 +112,45 @@ def _message_key(message: TraceMessage) -> Any:
 
 
 def _messages_from_tools(
-    told: list[tuple[TraceSpan, SpanContent]], uses: list[tuple[TraceSpan, SpanToolRun]]
+    contents: list[tuple[TraceSpan, SpanContent]], tool_runs: list[tuple[TraceSpan, SpanToolRun]]
 ) -> list[TraceMessage]:
-    """The messages where no model's words were recorded."""
-    asked = next((each.input_text for _, each in told if each.input_text and each.tool_run is None), None)
-    if asked is None:
-        raise MalformedRecord("none of its spans tells what was asked")
-    messages = [TraceMessage("user", asked)]
-    messages += [TraceMessage("assistant", calls=[use.call]) for _, use in uses]
-    answered = next((each.output_text for _, each in told if each.output_text and each.tool_run is None), None)
-    return messages + ([TraceMessage("assistant", answered)] if answered is not None else [])
+    """The messages of a trace without recorded messages of a model."""
+    question = next(
+        (content.input_text for _, content in contents if content.input_text and content.tool_run is None), None
+    )
+    if question is None:
+        raise MalformedRecord("none of its spans has the question")
+    messages = [TraceMessage("user", question)]
+    messages += [TraceMessage("assistant", calls=[use.call]) for _, use in tool_runs]
+    answer = next(
+        (content.output_text for _, content in contents if content.output_text and content.tool_run is None), None
+    )
+    return messages + ([TraceMessage("assistant", answer)] if answer is not None else [])
 
 
 def _attach_tool_results(messages: list[TraceMessage], uses: list[tuple[TraceSpan, SpanToolRun]]) -> int:
-    """Tell with each call what its span tells of it; gives how many spans were of use."""
+    """Add results, errors, times and ratings of tool spans to the calls; return how many spans had a call."""
     answers = {message.call_id: message for message in messages if message.role == "tool"}
     calls = {call.id: call for message in messages for call in message.calls}
-    found: dict[str, tuple[TraceSpan, SpanToolRun]] = {}
+    runs_by_call: dict[str, tuple[TraceSpan, SpanToolRun]] = {}
     for span, use in uses:
-        # Some spans do not name their call: then it is the first of the tool's that has none yet.
-        known = use.call.id if use.call.id in calls else None
-        by_name = (each for each in calls if each not in found and calls[each].name == use.call.name)
-        call_id = known or next(by_name, None)
+        # A span without the id of its call belongs to the first call of its tool that has no span yet.
+        named_id = use.call.id if use.call.id in calls else None
+        by_name = (
+            candidate for candidate in calls if candidate not in runs_by_call and calls[candidate].name == use.call.name
+        )
+        call_id = named_id or next(by_name, None)
         if call_id is not None:
-            found[call_id] = span, use
+            runs_by_call[call_id] = span, use
     missing: dict[str, TraceMessage] = {}
-    for call_id, (span, use) in found.items():
+    for call_id, (span, use) in runs_by_call.items():
         answer = answers.get(call_id)
         if answer is None:
             answer = missing[call_id] = TraceMessage("tool", use.content or span.error or "", call_id=call_id)
         answer.failed, answer.at, answer.rating = span.error is not None, span.ended_at, use.rating
     messages[:] = [
-        each
-        for said in messages
-        for each in (said, *(missing.pop(call.id) for call in said.calls if call.id in missing))
+        item
+        for message in messages
+        for item in (message, *(missing.pop(call.id) for call in message.calls if call.id in missing))
     ]
-    return len(found)
+    return len(runs_by_call)

@@ -65,12 +65,12 @@ def decode_record(raw: Any, take: RecordDecoder, origin: RecordOrigin) -> Iterat
             raise raw
         _check_storable(raw)
         # All of a record or nothing: what is wrong at its end must not leave its beginning.
-        found = list(take(raw, origin))
-        for record in found:
+        results = list(take(raw, origin))
+        for record in results:
             if isinstance(record, TraceRecord):
                 # What was JSON text within a text is known only now.
                 _check_storable([fields(noun) for noun in (record.question, record.trace, *record.steps)])
-        yield from found
+        yield from results
     except (MalformedRecord, UnstorableValue) as wrong:
         yield RefusedRecord(origin.place, str(wrong))
     except RecursionError:
@@ -175,7 +175,7 @@ def _first_error(wrong: ValidationError) -> str:
 def parse_utc_datetime(text: str, place: str) -> datetime:
     """The moment in UTC; one that names no time zone is taken to be in it."""
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError) as wrong:
         raise MalformedRecord(f"{place}: {text[:60]!r} is no time ({wrong})") from wrong

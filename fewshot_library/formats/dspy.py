@@ -46,8 +46,8 @@ def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any],
     blurred += [f"that a step called its own {FINISH_TOOL}" for step in record.steps[-1:] if step.tool == FINISH_TOOL]
     if trace.final_thought and trace.final_answer is None:
         blurred.append("the final thought of a trace without an answer")
-    told = {"question": record.question.text, "trajectory": trajectory, "answer": trace.final_answer}
-    return told, [*lost_fields(record, CHAT_FIELDS), *blurred]
+    fields = {"question": record.question.text, "trajectory": trajectory, "answer": trace.final_answer}
+    return fields, [*lost_fields(record, CHAT_FIELDS), *blurred]
 
 
 def _decode_example(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
@@ -71,14 +71,14 @@ def _decode_example(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
 def _parse_turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
     turns: dict[int, dict[str, Any]] = {}
     for key, value in trajectory.items():
-        known = _TRAJECTORY_KEY.fullmatch(key)
-        if known is None:
+        match = _TRAJECTORY_KEY.fullmatch(key)
+        if match is None:
             raise MalformedRecord(
                 f"trajectory.{key} is none of thought, tool_name, tool_args, observation with a number"
             )
-        if not isinstance(value, KEY_TYPES.get(known[1], object)):
+        if not isinstance(value, KEY_TYPES.get(match[1], object)):
             raise MalformedRecord(f"trajectory.{key} is of the kind {type(value).__name__}")
-        turns.setdefault(int(known[2]), {})[known[1]] = value
+        turns.setdefault(int(match[2]), {})[match[1]] = value
     if sorted(turns) != list(range(len(turns))):
         raise MalformedRecord("its trajectory is not numbered 0, 1, 2 ...")
     return [turns[number] for number in range(len(turns))]

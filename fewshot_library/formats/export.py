@@ -34,8 +34,10 @@ class TraceExport:
         own = {name: tool for tool in brought if (name := _tool_name(tool))} if isinstance(brought, list) else {}
         names = list(own) if isinstance(brought, list) else list(record.project.tools or self.offered_tools)
         used = [step.tool for step in record.steps if step.tool is not None]
-        known = {**self.tools, **own}
-        return [known.get(name) or _infer_definition(name, record.steps) for name in dict.fromkeys([*names, *used])]
+        definitions = {**self.tools, **own}
+        return [
+            definitions.get(name) or _infer_definition(name, record.steps) for name in dict.fromkeys([*names, *used])
+        ]
 
 
 def _tool_name(tool: Any) -> str | None:
@@ -58,5 +60,5 @@ def _infer_definition(name: str, steps: Iterable[Step]) -> dict[str, Any]:
 
 def _infer_schema(value: Any) -> dict[str, Any]:
     """The JSON schema of a value, as far as one example tells it."""
-    told: dict[str, Any] = {"type": JSON_TYPES[type(value)]} if type(value) in JSON_TYPES else {}
-    return told | {"items": _infer_schema(value[0])} if isinstance(value, list) and value else told
+    schema: dict[str, Any] = {"type": JSON_TYPES[type(value)]} if type(value) in JSON_TYPES else {}
+    return schema | {"items": _infer_schema(value[0])} if isinstance(value, list) and value else schema

@@ -51,10 +51,10 @@ class ExportLosses:
     def summary_lines(self) -> list[str]:
         """The losses for people, a line each."""
         places: dict[str, list[str]] = {}
-        for each in self.refused:
-            places.setdefault(each.reason, []).append(each.place)
+        for refusal in self.refused:
+            places.setdefault(refusal.reason, []).append(refusal.place)
         lost = [f"the format has no place for {what} ({count})" for what, count in sorted(self.lost.items())]
-        return lost + [f"left out: {_list_places(found)}: {reason}" for reason, found in places.items()]
+        return lost + [f"left out: {_list_places(listed)}: {reason}" for reason, listed in places.items()]
 
 
 def _list_places(places: list[str]) -> str:
@@ -104,14 +104,14 @@ def read_json_list(path: Path) -> list[Any]:
     """The records of a file that is one JSON list."""
     try:
         with open_text(path) as stream:
-            found = json.load(stream)
+            records = json.load(stream)
     except json.JSONDecodeError as wrong:
         raise FormatError(f"{path}, line {wrong.lineno}: no JSON ({wrong.msg})") from wrong
     except (UnicodeDecodeError, RecursionError) as wrong:
         raise FormatError(f"{path}: no JSON in UTF-8 ({wrong})") from wrong
-    if not isinstance(found, list):
-        raise FormatError(f"{path}: a list of records is expected, not a {type(found).__name__}")
-    return found
+    if not isinstance(records, list):
+        raise FormatError(f"{path}: a list of records is expected, not a {type(records).__name__}")
+    return records
 
 
 def find_unstorable_field(raw: dict[str, Any]) -> str | None:

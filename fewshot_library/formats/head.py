@@ -25,14 +25,14 @@ class FileHead:
     @cached_property
     def keys(self) -> dict[str, str]:
         """The keys of the JSON as paths like "[].messages[].role", each with its first value where that is a text."""
-        found: dict[str, str] = {}
+        first_values: dict[str, str] = {}
         try:
             for path, value in _iterate_keys(self.text):
-                found[path] = found.get(path) or value
+                first_values[path] = first_values.get(path) or value
         except UnicodeDecodeError:
             # What is no text has no keys; a format that is none may know it all the same.
             return {}
-        return found
+        return first_values
 
     def has_keys(self, *paths: str) -> bool:
         """Whether all these keys are there, in the record that begins the file or in the list of records."""

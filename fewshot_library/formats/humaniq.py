@@ -1,6 +1,6 @@
-"""HumanIQ's library files: a list of demonstrations, each told as one text with its braces doubled for str.format.
+"""HumanIQ's library files: a JSON list of demonstrations as marked text, with braces doubled for str.format.
 
-What a HumanIQ text cannot tell of a trace, and whether what it tells is read again as it was.
+A trace is written only if its text is read back as the same trace; what the text has no place for is counted as lost.
 """
 
 import json
@@ -46,21 +46,21 @@ from fewshot_library.formats.react_text import (
 )
 
 AUTHOR = "HumanIQ authors"
-# What the text has a place for, or what every demonstration has in common or is given when it is read again.
+# The fields that the text has a place for, and those that every demonstration gets when it is read.
 HUMANIQ_FIELDS = {
     *("trace.id", "project.name", "project.world", "question.dataset"),
     *("trace.answer_text", "trace.answer_graph", "trace.final_answer", "trace.final_thought", "trace.configuration"),
     *("trace.author", "trace.reasoner", "trace.status", "trace.started_at", "trace.submitted_at"),
     *("step.thought", "step.observation", "step.started_at", "step.input"),
 }
-# White space round these is looked for in the trace itself, whatever words tell them in the text.
+# White space around these is checked in the trace, since the text may word them otherwise.
 FIELDS_CHECKED_IN_TRACE = {"question", "final_answer", "response"}
 CONFIGURATION_KEYS = {"question", "final_line", "action_sequence", "written"}
 
 
-def find_misreading(record: TraceRecord, told: ReactTranscript, back: ReactTranscript) -> str | None:
-    """Why the text, which is read as `back`, does not tell the record; None when it does."""
-    if back != told:
+def find_misreading(record: TraceRecord, transcript: ReactTranscript, back: ReactTranscript) -> str | None:
+    """Why the text, read back as `back`, is not the record's; None where it is."""
+    if back != transcript:
         return "its parts would be read as other parts"
     answers = parse_answers(back, {})
     if _strip_values(answers) != _strip_values(transcript_answers(record.trace)):
@@ -82,21 +82,21 @@ def _strip_values(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
 
 
-def count_losses(record: TraceRecord, told: ReactTranscript) -> Counter[str]:
-    """What is lost of a record that is told as `told` without the white space, each kind of thing with how often."""
+def count_losses(record: TraceRecord, transcript: ReactTranscript) -> Counter[str]:
+    """Count what the transcript of a record loses, by kind of loss."""
     return Counter(
         [
             *lost_fields(record, HUMANIQ_FIELDS),
             *_uncommon_fields(record),
             *_wording_losses(record),
-            *find_outer_whitespace(told, FIELDS_CHECKED_IN_TRACE),
+            *find_outer_whitespace(transcript, FIELDS_CHECKED_IN_TRACE),
             *_answer_whitespace(record.trace),
         ]
     )
 
 
 def _uncommon_fields(record: TraceRecord) -> Iterator[str]:
-    """Where it is not what every demonstration is when it is read again."""
+    """The fields whose value differs from the one that every demonstration gets when it is read."""
     question, trace = record.question, record.trace
     if record.project.name != project_name(question.dataset or record.project.name):
         yield "the project's name"
@@ -136,22 +136,26 @@ DEMONSTRATION_FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
 
 
 def read_demonstrations(path: Path) -> Iterator[TraceRecord | RecordRemark]:
-    """The demonstrations as approved traces of the HumanIQ authors; a record that is wrong stops the reading."""
+    """Read demonstrations as approved traces of the HumanIQ authors; a malformed record is an error."""
     author = uuid5(UUID_NAMESPACE, AUTHOR)
     for number, raw in enumerate(read_json_list(path), start=1):
         if reason := _find_error(raw):
             raise FormatError(f"{path}, record {number}: {reason}")
-        told = parse_transcript(_unescape_braces(raw["One_Shot"]))
-        if told.final_answer is None:
+        transcript = parse_transcript(_unescape_braces(raw["One_Shot"]))
+        if transcript.final_answer is None:
             raise FormatError(f'{path}, record {number}: the text has no "Final Answer:"')
         sequence = raw["Action_Sequence"]
-        # Some published sequences are not those of their texts: the text is followed, the sequence remembered.
-        remembered: dict[str, Any] = {} if sequence == _action_sequence(told) else {"action_sequence": sequence}
-        if _action_names(sequence) != _action_names(_action_sequence(told)):
-            said = f"its Action_Sequence names {_describe_actions(sequence)}, its text {_describe_actions(_action_sequence(told))}"
-            yield RecordRemark(f"record {number}", f"{said}; the text was followed")
+        # Some published sequences differ from their texts: the text counts, and the sequence is stored beside it.
+        remembered: dict[str, Any] = {} if sequence == _action_sequence(transcript) else {"action_sequence": sequence}
+        if _action_names(sequence) != _action_names(_action_sequence(transcript)):
+            text_actions = _describe_actions(_action_sequence(transcript))
+            yield RecordRemark(
+                f"record {number}",
+                f"its Action_Sequence names {_describe_actions(sequence)}, its text {text_actions}; "
+                "the text was followed",
+            )
         source = TranscriptSource(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], remembered)
-        record = transcript_to_record(told, source, {"author_id": author, "status": "approved"})
+        record = transcript_to_record(transcript, source, {"author_id": author, "status": "approved"})
         record.people = {author: AUTHOR}
         yield record
 
@@ -174,8 +178,8 @@ def _unescape_braces(text: str) -> str:
     return text.replace("{{", "{").replace("}}", "}")
 
 
-def _action_sequence(told: ReactTranscript) -> str:
-    return "".join(f"\t{turn.action}" for turn in told.turns if turn.action is not None)
+def _action_sequence(transcript: ReactTranscript) -> str:
+    return "".join(f"\t{turn.action}" for turn in transcript.turns if turn.action is not None)
 
 
 def _action_names(sequence: str) -> list[str]:
@@ -187,21 +191,23 @@ def _describe_actions(sequence: str) -> str:
 
 
 def _write_demonstrations(export: TraceExport, stream: TextIO) -> ExportLosses:
-    """Write the records as a library file; what does not come back as it was is left out with the reason."""
+    """Write a library file; a record that would be read back differently is refused with the reason."""
     losses = ExportLosses()
     stream.write("[")
     for record in export.records:
         whole = record_to_transcript(record)
-        told = whole.strip_values()
-        text = format_as_humaniq(told).replace("{", "{{").replace("}", "}}")
+        transcript = whole.strip_values()
+        text = format_as_humaniq(transcript).replace("{", "{{").replace("}", "}}")
         sequence = OriginalWording.from_trace(record.trace).action_sequence
         written = {
             "Question": record.question.text,
             "Dataset": record.question.dataset or record.project.name,
-            "Action_Sequence": _action_sequence(told) if sequence is None else sequence,
+            "Action_Sequence": _action_sequence(transcript) if sequence is None else sequence,
             "One_Shot": text,
         }
-        if reason := find_misreading(record, told, parse_transcript(_unescape_braces(text))) or _find_error(written):
+        if reason := find_misreading(record, transcript, parse_transcript(_unescape_braces(text))) or _find_error(
+            written
+        ):
             losses.refused.append(RefusedRecord(f"trace {record.trace.id}", f"in this format {reason}"))
             continue
         losses.lost += count_losses(record, whole)

@@ -34,7 +34,9 @@ def project_name(dataset: str) -> str:
     return f"HumanIQ {dataset}"
 
 
-def transcript_to_record(told: ReactTranscript, source: TranscriptSource, trace_fields: dict[str, Any]) -> TraceRecord:
+def transcript_to_record(
+    transcript: ReactTranscript, source: TranscriptSource, trace_fields: dict[str, Any]
+) -> TraceRecord:
     """The record; `trace_fields` are what the parts of the text do not say."""
     name = project_name(source.dataset)
     project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=HUMANIQ_WORLD, created_at=DEFAULT_TIMESTAMP)
@@ -47,34 +49,34 @@ def transcript_to_record(told: ReactTranscript, source: TranscriptSource, trace_
         created_at=DEFAULT_TIMESTAMP,
     )
     trace_id = uuid5(question.id, source.text)
-    remembered = {**source.original_wording, **_extra_parts(told, source.question)}
+    remembered = {**source.original_wording, **_extra_parts(transcript, source.question)}
     steps = [
         _turn_to_step(turn, place, trace_id, remembered, source.question)
-        for place, turn in enumerate(told.turns, start=1)
+        for place, turn in enumerate(transcript.turns, start=1)
     ]
     trace = Trace(
         id=trace_id,
         question_id=question.id,
-        final_thought=told.final_thought or None,
+        final_thought=transcript.final_thought or None,
         started_at=DEFAULT_TIMESTAMP,
         submitted_at=DEFAULT_TIMESTAMP,
-        **parse_answers(told, remembered),
+        **parse_answers(transcript, remembered),
         **trace_fields,
     )
     trace.configuration = {**trace.configuration, **({"humaniq": remembered} if remembered else {})}
     return TraceRecord(project=project, question=question, trace=trace, steps=steps)
 
 
-def _extra_parts(told: ReactTranscript, question: str) -> dict[str, Any]:
+def _extra_parts(transcript: ReactTranscript, question: str) -> dict[str, Any]:
     """What the text holds beside the parts of a trace."""
-    found: dict[str, Any] = {}
-    if told.preamble and told.preamble != question:
-        found["preamble"] = told.preamble
-    if told.question is not None and told.question != question:
-        found["question"] = told.question
-    if told.repeated:
-        found["repeated"] = told.repeated
-    return found
+    extra: dict[str, Any] = {}
+    if transcript.preamble and transcript.preamble != question:
+        extra["preamble"] = transcript.preamble
+    if transcript.question is not None and transcript.question != question:
+        extra["question"] = transcript.question
+    if transcript.repeated:
+        extra["repeated"] = transcript.repeated
+    return extra
 
 
 def _turn_to_step(turn: ReactTurn, position: int, trace_id: UUID, remembered: dict[str, Any], question: str) -> Step:
@@ -98,18 +100,20 @@ def _turn_to_step(turn: ReactTurn, position: int, trace_id: UUID, remembered: di
     )
 
 
-def parse_answers(told: ReactTranscript, remembered: dict[str, Any]) -> dict[str, Any]:
+def parse_answers(transcript: ReactTranscript, remembered: dict[str, Any]) -> dict[str, Any]:
     """The answers by source; a final line of another form is remembered as it stands."""
-    line = told.final_answer or ""
+    line = transcript.final_answer or ""
     labels = list(ANSWER_LABEL.finditer(line))
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for place, label in enumerate(labels):
         end = labels[place + 1].start() if place + 1 < len(labels) else len(line)
-        found[ANSWER_FIELDS[label[1]]] = line[label.end() : end].strip()
-    if line and join_answers(found.get("answer_text"), found.get("answer_graph")) != line:
+        answers[ANSWER_FIELDS[label[1]]] = line[label.end() : end].strip()
+    if line and join_answers(answers.get("answer_text"), answers.get("answer_graph")) != line:
         remembered["final_line"] = line
-    found["final_answer"] = told.response or found.get("answer_graph") or found.get("answer_text") or line or None
-    return found
+    answers["final_answer"] = (
+        transcript.response or answers.get("answer_graph") or answers.get("answer_text") or line or None
+    )
+    return answers
 
 
 def join_answers(text: str | None, graph: str | None) -> str:
@@ -151,11 +155,11 @@ class OriginalWording:
     @classmethod
     def from_trace(cls, trace: Trace) -> "OriginalWording":
         """What the trace's configuration remembers; anything of another form in it is passed over."""
-        told = trace.configuration.get("humaniq")
-        if not isinstance(told, dict):
+        stored = trace.configuration.get("humaniq")
+        if not isinstance(stored, dict):
             return cls()
-        texts = {name: told[name] for name in ("question", "final_line", "action_sequence") if name in told}
-        written = told.get("written")
+        texts = {name: stored[name] for name in ("question", "final_line", "action_sequence") if name in stored}
+        written = stored.get("written")
         return cls(
             **{name: text for name, text in texts.items() if isinstance(text, str)},
             written=written if isinstance(written, dict) else {},

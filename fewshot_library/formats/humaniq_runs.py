@@ -55,11 +55,11 @@ def _find_error(raw: Any) -> str | None:
 
 def _decode_run(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
     log = raw.get("intermediate_logs") or ""
-    told = parse_transcript(log)
-    answer_model = _split_model_knowledge(told)
+    transcript = parse_transcript(log)
+    answer_model = _split_model_knowledge(transcript)
     answer = (raw.get("wikidata_answer") or raw.get("final_answer") or "").strip()
     remembered = {"answer": answer} if answer and answer not in log else {}
-    failed = bool(raw.get("error")) or told.final_answer is None
+    failed = bool(raw.get("error")) or transcript.final_answer is None
     if failed:
         remembered["error"] = raw.get("error") or "the log ends without a final answer"
     fields = {
@@ -71,18 +71,18 @@ def _decode_run(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
     source = TranscriptSource(
         dataset, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", remembered
     )
-    record = transcript_to_record(told, source, fields)
+    record = transcript_to_record(transcript, source, fields)
     record.run = run
     return record
 
 
-def _split_model_knowledge(told: ReactTranscript) -> str | None:
+def _split_model_knowledge(transcript: ReactTranscript) -> str | None:
     """What the model knew without a source, which the logs append to the last part."""
-    last = "response" if told.response is not None else "final_answer"
-    said, found, knowledge = (getattr(told, last) or "").rpartition(MODEL_KNOWLEDGE_LABEL)
-    if not found:
+    last = "response" if transcript.response is not None else "final_answer"
+    answer, label, knowledge = (getattr(transcript, last) or "").rpartition(MODEL_KNOWLEDGE_LABEL)
+    if not label:
         return None
-    setattr(told, last, said.strip())
+    setattr(transcript, last, answer.strip())
     return knowledge.strip()
 
 

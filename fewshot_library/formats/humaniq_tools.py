@@ -59,12 +59,12 @@ def parse_input_line(tool: str, text: str | None, question: str) -> dict[str, An
 def _parse_json_input(text: str) -> dict[str, Any] | None:
     """The arguments of an input that is a JSON object, as calls are written that a plain line cannot tell."""
     try:
-        found = json.loads(text) if text.startswith("{") else None
-        written = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        value = json.loads(text) if text.startswith("{") else None
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
     # What no database keeps as data stays the plain line that it is: NaN and half a surrogate pair above, NUL here.
-    return found if isinstance(found, dict) and rb"\u0000" not in written else None
+    return value if isinstance(value, dict) and rb"\u0000" not in written else None
 
 
 def _parse_query_input(text: str, question: str) -> dict[str, Any]:

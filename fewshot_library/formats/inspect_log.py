@@ -77,14 +77,14 @@ def _decode_log(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
 
 
 def _decode_run(log: _InspectLog) -> Run:
-    told = log.eval
-    started = parse_utc_datetime(told.created, "eval.created") if told.created else DEFAULT_TIMESTAMP
+    evaluation = log.eval
+    started = parse_utc_datetime(evaluation.created, "eval.created") if evaluation.created else DEFAULT_TIMESTAMP
     return Run(
-        id=uuid5(UUID_NAMESPACE, f"{told.run_id} {told.task} {told.model} {told.created}"),
-        name=f"{told.task} {told.model or ''}".strip(),
+        id=uuid5(UUID_NAMESPACE, f"{evaluation.run_id} {evaluation.task} {evaluation.model} {evaluation.created}"),
+        name=f"{evaluation.task} {evaluation.model or ''}".strip(),
         reasoner="inspect",
         world=UNKNOWN_WORLD,
-        configuration={"eval": told.model_dump(), **log.extra_fields},
+        configuration={"eval": evaluation.model_dump(), **log.extra_fields},
         started_at=started,
         finished_at=started,
     )
@@ -98,7 +98,7 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
     started = parse_utc_datetime(sample.started_at, "started_at") if sample.started_at else run.started_at
     passed = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
     chat = ChatTranscript(
-        [_decode_message(each, number) for number, each in enumerate(sample.messages, start=1)],
+        [_decode_message(message, number) for number, message in enumerate(sample.messages, start=1)],
         extra={
             name: value for name, value in sample.extra_fields.items() if name not in {"attachments", *IGNORED_FIELDS}
         },
@@ -148,9 +148,9 @@ def _resolve_attachments(value: Any, attachments: dict[str, Any]) -> Any:
         case str() if value.startswith(ATTACHMENT_PREFIX):
             return attachments.get(value.removeprefix(ATTACHMENT_PREFIX), value)
         case list():
-            return [_resolve_attachments(each, attachments) for each in value]
+            return [_resolve_attachments(item, attachments) for item in value]
         case dict():
-            return {name: _resolve_attachments(each, attachments) for name, each in value.items()}
+            return {name: _resolve_attachments(item, attachments) for name, item in value.items()}
     return value
 
 

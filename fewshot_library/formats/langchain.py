@@ -58,7 +58,9 @@ class _DumpedMessage(ExtensibleModel):
 
 
 def _is_chat(value: Any) -> bool:
-    return not isinstance(value, list) or any(isinstance(each, dict) and {"data", "lc"} & each.keys() for each in value)
+    return not isinstance(value, list) or any(
+        isinstance(message, dict) and {"data", "lc"} & message.keys() for message in value
+    )
 
 
 def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
@@ -66,7 +68,7 @@ def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     listed = raw.get("messages") if isinstance(raw, dict) else raw
     if not isinstance(listed, list) or not listed:
         raise MalformedRecord("it is no list of messages")
-    messages = [_decode_message(each, number) for number, each in enumerate(listed, start=1)]
+    messages = [_decode_message(message, number) for number, message in enumerate(listed, start=1)]
     return chat_to_records(ChatTranscript(messages, extra=rest, thought_in_answer=True), origin)
 
 

@@ -55,7 +55,7 @@ class _OpenAIChat(ExtensibleModel):
 def decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     """The trace that one of its records tells."""
     chat = validate_shape(_OpenAIChat, raw)
-    messages = [decode_message(each, number) for number, each in enumerate(chat.messages, start=1)]
+    messages = [decode_message(message, number) for number, message in enumerate(chat.messages, start=1)]
     return chat_to_records(
         ChatTranscript(messages, chat.tools or [], chat.extra_fields, thought_in_answer=True), origin
     )
@@ -98,9 +98,9 @@ def _decode_call(raw: _OpenAIToolCall, place: str, made_id: str) -> MessageToolC
 
 def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> dict[str, Any]:
     """The message as JSON values; templates of other models want the arguments as an object."""
-    told: dict[str, Any] = {"role": message.role, "content": message.text_with_reasoning}
+    encoded: dict[str, Any] = {"role": message.role, "content": message.text_with_reasoning}
     if message.calls:
-        told["tool_calls"] = [
+        encoded["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -112,15 +112,15 @@ def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> 
             for call in message.calls
         ]
     if message.call_id is not None:
-        told |= {"tool_call_id": message.call_id, "name": message.name}
-    return told
+        encoded |= {"tool_call_id": message.call_id, "name": message.name}
+    return encoded
 
 
 def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
-    told: dict[str, Any] = {"messages": [encode_message(message) for message in trace_to_messages(record)]}
+    encoded: dict[str, Any] = {"messages": [encode_message(message) for message in trace_to_messages(record)]}
     if tools := export.tool_definitions(record):
-        told |= {"tools": tools, "parallel_tool_calls": False}
-    return told, [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
+        encoded |= {"tools": tools, "parallel_tool_calls": False}
+    return encoded, [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
 
 
 OPENAI = TraceFormat(

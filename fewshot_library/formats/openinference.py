@@ -15,15 +15,15 @@ ROLE_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant"}
 
 def _decode_span(span: TraceSpan) -> SpanContent:
     kind = str(span.get("openinference.span.kind") or "").upper()
-    annotations = [_unwrap(each, "annotation") for each in span.get_list("annotations")]
-    told = SpanContent(
+    annotations = [_unwrap(annotation, "annotation") for annotation in span.get_list("annotations")]
+    span_content = SpanContent(
         input_text=span.get_text("input.value"), output_text=span.get_text("output.value"), annotations=annotations
     )
     if kind == "LLM":
-        told.input_messages = _decode_messages(span, "llm.input_messages")
-        told.output_messages = _decode_messages(span, "llm.output_messages")
-        schemas = [_unwrap(each, "tool").get("json_schema") for each in span.get_list("llm.tools")]
-        told.tools = [
+        span_content.input_messages = _decode_messages(span, "llm.input_messages")
+        span_content.output_messages = _decode_messages(span, "llm.output_messages")
+        schemas = [_unwrap(tool, "tool").get("json_schema") for tool in span.get_list("llm.tools")]
+        span_content.tools = [
             tool
             for tool in (parse_json_text(s) if isinstance(s, str) else s for s in schemas)
             if isinstance(tool, dict)
@@ -38,26 +38,27 @@ def _decode_span(span: TraceSpan) -> SpanContent:
             # LangChain's tools give a message of LangChain's, which knows its call.
             case {"data": {"content": str(inner), "tool_call_id": str(known)}}:
                 content, call_id = inner, known
-        told.tool_run = SpanToolRun(MessageToolCall(call_id, name, sound), content, _find_rating(annotations))
-    return told
+        span_content.tool_run = SpanToolRun(MessageToolCall(call_id, name, sound), content, _find_rating(annotations))
+    return span_content
 
 
 def _decode_messages(span: TraceSpan, path: str) -> list[TraceMessage]:
     return [
-        _decode_message(nest_keys(each), f"{path}.{number}", number) for number, each in enumerate(span.get_list(path))
+        _decode_message(nest_keys(message), f"{path}.{number}", number)
+        for number, message in enumerate(span.get_list(path))
     ]
 
 
 def _decode_message(raw: Any, place: str, number: int) -> TraceMessage:
-    told = _unwrap(raw, "message")
-    calls = [_unwrap(each, "tool_call") for each in _as_list(told.get("tool_calls"))]
-    role = told.get("role")
+    message = _unwrap(raw, "message")
+    calls = [_unwrap(call, "tool_call") for call in _as_list(message.get("tool_calls"))]
+    role = message.get("role")
     plain = {
         "role": ROLE_ALIASES.get(role, role) if isinstance(role, str) else role,
-        "content": told["content"] if "content" in told else _message_parts(told.get("contents")),
+        "content": message["content"] if "content" in message else _message_parts(message.get("contents")),
         "tool_calls": [{"id": call.get("id"), "function": call.get("function")} for call in calls] or None,
-        "tool_call_id": told.get("tool_call_id"),
-        "name": told.get("name"),
+        "tool_call_id": message.get("tool_call_id"),
+        "name": message.get("name"),
     }
     try:
         return decode_message(validate_shape(OpenAIMessage, plain), number + 1)
@@ -66,7 +67,7 @@ def _decode_message(raw: Any, place: str, number: int) -> TraceMessage:
 
 
 def _message_parts(raw: Any) -> Any:
-    return [_unwrap(each, "message_content") for each in _as_list(raw)] or None
+    return [_unwrap(part, "message_content") for part in _as_list(raw)] or None
 
 
 def _as_list(raw: Any) -> list[Any]:
@@ -78,15 +79,15 @@ def _as_list(raw: Any) -> list[Any]:
 def _unwrap(raw: Any, name: str) -> dict[str, Any]:
     """What stands under the name that the convention repeats in each item of a list."""
     grown = nest_keys(raw)
-    found = grown.get(name) if isinstance(grown, dict) else None
-    return found if isinstance(found, dict) else {}
+    inner = grown.get(name) if isinstance(grown, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def _find_rating(annotations: list[dict[str, Any]]) -> int | None:
     """A person's score, where it is one of our five."""
-    for each in annotations:
-        score = each.get("score")
-        if each.get("annotator_kind") == "HUMAN" and isinstance(score, int | float) and score in (1, 2, 3, 4, 5):
+    for annotation in annotations:
+        score = annotation.get("score")
+        if annotation.get("annotator_kind") == "HUMAN" and isinstance(score, int | float) and score in (1, 2, 3, 4, 5):
             return int(score)
     return None
 

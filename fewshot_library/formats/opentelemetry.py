@@ -14,21 +14,23 @@ TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
 
 
 def _decode_span(span: TraceSpan) -> SpanContent:
-    told = SpanContent(annotations=[found] if (found := span.get("gen_ai.evaluation")) else [])
+    content = SpanContent(annotations=[annotation] if (annotation := span.get("gen_ai.evaluation")) else [])
     name = span.get_text("gen_ai.tool.name")
     if name is not None and span.get("gen_ai.operation.name") in (TOOL_OPERATION, None):
-        told.tool_run = SpanToolRun(_decode_call(span, name), _result_text(span.get("gen_ai.tool.call.result")))
-        return told
+        content.tool_run = SpanToolRun(_decode_call(span, name), _result_text(span.get("gen_ai.tool.call.result")))
+        return content
     before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages")]
-    said = list(_decode_messages(span, "gen_ai.output.messages"))
+    output = list(_decode_messages(span, "gen_ai.output.messages"))
     if span.get("gen_ai.operation.name") == AGENT_OPERATION:
         # An agent's span tells the ends of what its model's spans tell whole.
-        told.input_text = next((each.content for each in reversed(before) if each.role == "user"), None)
-        told.final_answer = told.output_text = said[-1].content if said and said[-1].content else None
-        return told
-    told.input_messages, told.output_messages = before, said
-    told.tools = [_tool_definition(each) for each in span.get_list("gen_ai.tool.definitions") if isinstance(each, dict)]
-    return told
+        content.input_text = next((message.content for message in reversed(before) if message.role == "user"), None)
+        content.final_answer = content.output_text = output[-1].content if output and output[-1].content else None
+        return content
+    content.input_messages, content.output_messages = before, output
+    content.tools = [
+        _tool_definition(tool) for tool in span.get_list("gen_ai.tool.definitions") if isinstance(tool, dict)
+    ]
+    return content
 
 
 def _decode_call(span: TraceSpan, name: str) -> MessageToolCall:
@@ -37,10 +39,10 @@ def _decode_call(span: TraceSpan, name: str) -> MessageToolCall:
 
 
 def _decode_arguments(raw: Any) -> dict[str, Any]:
-    found = parse_json_text(raw) if isinstance(raw, str) else raw
-    if found is None:
+    arguments = parse_json_text(raw) if isinstance(raw, str) else raw
+    if arguments is None:
         return {}
-    return found if isinstance(found, dict) else {"input": found}
+    return arguments if isinstance(arguments, dict) else {"input": arguments}
 
 
 def _result_text(raw: Any) -> str | None:
@@ -62,8 +64,8 @@ def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
 
 
 def _decode_messages(span: TraceSpan, path: str) -> Iterator[TraceMessage]:
-    found = span.get(path)
-    single = parse_json_text(found) if isinstance(found, str) else found
+    value = span.get(path)
+    single = parse_json_text(value) if isinstance(value, str) else value
     # Some agents tell a single message as it is, and not in a list.
     listed = [single] if isinstance(single, dict) and "role" in single else span.get_list(path)
     for number, raw in enumerate(listed):

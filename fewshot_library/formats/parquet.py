@@ -65,7 +65,7 @@ def _model_columns(kind: type[Base]) -> dict[str, pa.DataType | None]:
 def _table_schema() -> pa.Schema:
     fields: dict[str, pa.DataType] = dict(CHAT_COLUMNS)
     for name, kind in RECORD_MODELS.items():
-        noun = pa.struct({field: found or pa.string() for field, found in _model_columns(kind).items()})
+        noun = pa.struct({field: column_type or pa.string() for field, column_type in _model_columns(kind).items()})
         fields[name] = pa.list_(noun) if name in LIST_MODELS else noun
     people = pa.struct({"id": pa.string(), "name": pa.string()})
     return pa.schema({**fields, "people": pa.list_(people)})
@@ -86,15 +86,15 @@ def _write_table(export: TraceExport, stream: BinaryIO) -> ExportLosses:
 
 
 def _encode_row(record: TraceRecord, export: TraceExport) -> dict[str, Any]:
-    told = record_to_json(record)
+    encoded = record_to_json(record)
     row: dict[str, Any] = _chat_columns(record)
     row["tools"] = json.dumps(export.tool_definitions(record), ensure_ascii=False)
     for name, kind in RECORD_MODELS.items():
-        noun = told[name]
+        noun = encoded[name]
         row[name] = (
-            [_pack_fields(kind, each) for each in noun] if name in LIST_MODELS else noun and _pack_fields(kind, noun)
+            [_pack_fields(kind, item) for item in noun] if name in LIST_MODELS else noun and _pack_fields(kind, noun)
         )
-    row["people"] = [{"id": key, "name": name} for key, name in told["people"].items()]
+    row["people"] = [{"id": key, "name": name} for key, name in encoded["people"].items()]
     return row
 
 
@@ -117,13 +117,13 @@ def _pack_fields(kind: type[Base], noun: dict[str, Any]) -> dict[str, Any]:
 def _unpack_fields(kind: type[Base], noun: Any) -> Any:
     if not isinstance(noun, dict):
         raise MalformedRecord(f"its {kind.__name__.lower()} is missing")
-    told = dict(noun)
+    unpacked = dict(noun)
     for name, value in noun.items():
         if isinstance(value, datetime):
-            told[name] = value.isoformat()
+            unpacked[name] = value.isoformat()
         elif isinstance(value, str) and _model_columns(kind).get(name, COLUMN_TYPES[str]) is None:
-            told[name] = json.loads(value)
-    return told
+            unpacked[name] = json.loads(value)
+    return unpacked
 
 
 def _read_table(path: Path) -> Iterator[ReadResult]:
@@ -161,15 +161,15 @@ def _json_values(row: Any) -> Any:
 
 
 def _decode_own_row(row: Any, _: RecordOrigin) -> Iterator[ReadResult]:
-    told: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMAT_VERSION}
+    encoded: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMAT_VERSION}
     try:
         for name, kind in RECORD_MODELS.items():
             if name in LIST_MODELS:
-                told[name] = [_unpack_fields(kind, each) for each in row[name] or []]
+                encoded[name] = [_unpack_fields(kind, item) for item in row[name] or []]
             else:
-                told[name] = None if name == "run" and row[name] is None else _unpack_fields(kind, row[name])
-        told["people"] = {each["id"]: each["name"] for each in row["people"] or []}
-        record = record_from_json(told)
+                encoded[name] = None if name == "run" and row[name] is None else _unpack_fields(kind, row[name])
+        encoded["people"] = {person["id"]: person["name"] for person in row["people"] or []}
+        record = record_from_json(encoded)
     except (InvalidRecord, ValueError, KeyError) as wrong:
         raise MalformedRecord(str(wrong)) from wrong
     if "messages" in row and _without_nulls(row["messages"]) != _chat_columns(record)["messages"]:
@@ -180,7 +180,7 @@ def _decode_own_row(row: Any, _: RecordOrigin) -> Iterator[ReadResult]:
 def _without_nulls(messages: Any) -> Any:
     if not isinstance(messages, list):
         return messages
-    return [{name: value for name, value in each.items() if value is not None} for each in messages]
+    return [{name: value for name, value in message.items() if value is not None} for message in messages]
 
 
 PARQUET = TraceFormat(

@@ -18,7 +18,8 @@ REJECTED_STATUSES = ("failed", "rejected", "submitted")
 def _encode_pair(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
     parent = _find_rejected_parent(record, export)
     good, bad = (
-        [encode_message(each, arguments_as_text=False) for each in trace_to_messages(side)] for side in (record, parent)
+        [encode_message(message, arguments_as_text=False) for message in trace_to_messages(side)]
+        for side in (record, parent)
     )
     # What both have in common was no choice: it is the prompt. An assistant's turn goes with what came back of it.
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(good, bad, strict=False))))

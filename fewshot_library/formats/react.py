@@ -42,10 +42,10 @@ _ACTION_CALL = re.compile(r"([^\[\s]+)\[(.*)\]", re.DOTALL)
 def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
     losses = ExportLosses()
     for record in export.records:
-        told = _record_to_transcript(record)
-        text = format_transcript(told.strip_values())
+        transcript = _record_to_transcript(record)
+        text = format_transcript(transcript.strip_values())
         back = list(_parse_records(text, FORMAT_NAME))
-        if [_comparable_content(each) for each in back if isinstance(each, TraceRecord)] != [
+        if [_comparable_content(result) for result in back if isinstance(result, TraceRecord)] != [
             _comparable_content(record)
         ] or len(back) != 1:
             reason = "in this format its parts would be read as other parts"
@@ -53,18 +53,20 @@ def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
             continue
         stream.write(("\n" if losses.written else "") + text)
         blurred = [what for what in list_ambiguities(record) if "error" in what]
-        losses.lost.update([*lost_fields(record, CHAT_FIELDS), *blurred, *find_outer_whitespace(told)])
+        losses.lost.update([*lost_fields(record, CHAT_FIELDS), *blurred, *find_outer_whitespace(transcript)])
         losses.written += 1
     return losses
 
 
 def _record_to_transcript(record: TraceRecord) -> ReactTranscript:
-    told = ReactTranscript(question=record.question.text, final_answer=record.trace.final_answer or None)
-    told.turns += [step_to_turn(step, record.question.text) for step in record.steps]
+    transcript = ReactTranscript(question=record.question.text, final_answer=record.trace.final_answer or None)
+    transcript.turns += [step_to_turn(step, record.question.text) for step in record.steps]
     # A last step that is a thought alone would else be read as the final thought.
-    alone = bool(told.turns) and told.turns[-1] == ReactTurn(told.turns[-1].thought)
-    told.final_thought = record.trace.final_thought or ("" if alone and told.final_answer is not None else None)
-    return told
+    alone = bool(transcript.turns) and transcript.turns[-1] == ReactTurn(transcript.turns[-1].thought)
+    transcript.final_thought = record.trace.final_thought or (
+        "" if alone and transcript.final_answer is not None else None
+    )
+    return transcript
 
 
 def step_to_turn(step: Step, question: str) -> ReactTurn:
@@ -113,38 +115,38 @@ def _parse_records(text: str, file: str) -> Iterator[ReadResult]:
 
 
 def _decode_block(block: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
-    told = _parse_block(block)
-    question = told.question or ""
+    transcript = _parse_block(block)
+    question = transcript.question or ""
     messages = [TraceMessage("user", question)]
-    for number, turn in enumerate(told.turns, start=1):
+    for number, turn in enumerate(transcript.turns, start=1):
         messages += _turn_messages(turn, number, question)
-    chat = ChatTranscript(messages, answered=told.final_answer is not None, answer=told.response)
-    if told.final_answer is not None:
-        messages.append(TraceMessage("assistant", told.final_answer, told.final_thought or ""))
+    chat = ChatTranscript(messages, answered=transcript.final_answer is not None, answer=transcript.response)
+    if transcript.final_answer is not None:
+        messages.append(TraceMessage("assistant", transcript.final_answer, transcript.final_thought or ""))
     if len(messages) == 1:
         raise MalformedRecord("it has neither a thought nor an answer")
-    chat.extra = {"repeated": told.repeated} if told.repeated else {}
+    chat.extra = {"repeated": transcript.repeated} if transcript.repeated else {}
     return chat_to_records(chat, origin)
 
 
 def _parse_block(block: str) -> ReactTranscript:
     if _PLAIN_MARKER.search(block) or not _NUMBERED_MARKER.search(block):
         return parse_transcript(block)
-    told = parse_transcript(_NUMBERED_MARKER.sub(r"\1:", block))
-    for turn in told.turns:
+    transcript = parse_transcript(_NUMBERED_MARKER.sub(r"\1:", block))
+    for turn in transcript.turns:
         if turn.action is not None and (call := _ACTION_CALL.fullmatch(turn.action)):
             turn.action, turn.action_input = call[1], call[2]
-    if told.turns and told.turns[-1].action == "Finish" and told.final_answer is None:
-        last = told.turns.pop()
-        told.final_thought, told.final_answer = last.thought, last.action_input
-    return told
+    if transcript.turns and transcript.turns[-1].action == "Finish" and transcript.final_answer is None:
+        last = transcript.turns.pop()
+        transcript.final_thought, transcript.final_answer = last.thought, last.action_input
+    return transcript
 
 
 def _turn_messages(turn: ReactTurn, number: int, question: str) -> Iterator[TraceMessage]:
-    said = TraceMessage("assistant", turn.thought or "")
-    yield said
+    message = TraceMessage("assistant", turn.thought or "")
+    yield message
     if turn.action is not None:
-        said.calls.append(
+        message.calls.append(
             MessageToolCall(str(number), turn.action, parse_input_line(turn.action, turn.action_input, question))
         )
     elif turn.action_input is not None:

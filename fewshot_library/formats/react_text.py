@@ -65,91 +65,91 @@ class ReactTranscript:
 
 def parse_transcript(text: str) -> ReactTranscript:
     """The text in its parts, each without the white space round it; nothing else is dropped."""
-    found = list(_MARKER.finditer(text))
-    told = ReactTranscript(preamble=_unescape_value(text[: found[0].start()] if found else text))
+    matches = list(_MARKER.finditer(text))
+    transcript = ReactTranscript(preamble=_unescape_value(text[: matches[0].start()] if matches else text))
     rank = len(_MARKER_ORDER)
-    for place, match in enumerate(found):
-        end = found[place + 1].start() if place + 1 < len(found) else len(text)
+    for place, match in enumerate(matches):
+        end = matches[place + 1].start() if place + 1 < len(matches) else len(text)
         name = match.group(1) or match.group(2) or match.group(3)
         value = _unescape_value(text[match.end() : end])
         if name in _MARKER_ORDER:
             if _MARKER_ORDER[name] <= rank:
-                told.turns.append(ReactTurn())
+                transcript.turns.append(ReactTurn())
             rank = _MARKER_ORDER[name]
-            setattr(told.turns[-1], name.lower().replace(" ", "_"), value)
+            setattr(transcript.turns[-1], name.lower().replace(" ", "_"), value)
         else:
             rank = len(_MARKER_ORDER)
-            _set_once(told, name, value)
-    last = told.turns[-1] if told.turns else None
+            _set_once(transcript, name, value)
+    last = transcript.turns[-1] if transcript.turns else None
     if (
-        told.final_answer is not None
+        transcript.final_answer is not None
         and last is not None
         and last.action is last.action_input is last.observation is None
     ):
-        told.final_thought = told.turns.pop().thought
-    return told
+        transcript.final_thought = transcript.turns.pop().thought
+    return transcript
 
 
-def _set_once(told: ReactTranscript, name: str, value: str) -> None:
+def _set_once(transcript: ReactTranscript, name: str, value: str) -> None:
     slot = {"Question": "question", "Final Answer": "final_answer", "Assistant Response": "response"}[name]
-    if getattr(told, slot) is None:
-        setattr(told, slot, value)
+    if getattr(transcript, slot) is None:
+        setattr(transcript, slot, value)
     else:
-        told.repeated.append(f"{name}:{value}")
+        transcript.repeated.append(f"{name}:{value}")
 
 
 def _unescape_value(value: str) -> str:
     return _ESCAPED_MARKER.sub(r"\1", value.strip())
 
 
-def iterate_parts(told: ReactTranscript) -> Iterator[tuple[str, str]]:
+def iterate_parts(transcript: ReactTranscript) -> Iterator[tuple[str, str]]:
     """The markers with what follows each, in order; a text that ends without an answer has none."""
-    yield "Question", told.question or ""
-    for turn in told.turns:
+    yield "Question", transcript.question or ""
+    for turn in transcript.turns:
         yield "Thought", turn.thought or ""
         called = (("Action", turn.action), ("Action Input", turn.action_input), ("Observation", turn.observation))
         yield from ((marker, value) for marker, value in called if value is not None)
-    if told.final_thought is not None:
-        yield "Thought", told.final_thought
-    if told.final_answer is not None:
-        yield "Final Answer", told.final_answer
-    if told.response is not None:
-        yield "Assistant Response", told.response
+    if transcript.final_thought is not None:
+        yield "Thought", transcript.final_thought
+    if transcript.final_answer is not None:
+        yield "Final Answer", transcript.final_answer
+    if transcript.response is not None:
+        yield "Assistant Response", transcript.response
 
 
-def format_transcript(told: ReactTranscript) -> str:
+def format_transcript(transcript: ReactTranscript) -> str:
     """The text of these parts, a line each."""
-    return "".join(f"{marker}: {_escape_markers(value)}".rstrip() + "\n" for marker, value in iterate_parts(told))
+    return "".join(f"{marker}: {_escape_markers(value)}".rstrip() + "\n" for marker, value in iterate_parts(transcript))
 
 
-def format_as_humaniq(told: ReactTranscript) -> str:
+def format_as_humaniq(transcript: ReactTranscript) -> str:
     """The text of these parts, in the layout of HumanIQ's library."""
-    lines = [f"Question:{_escape_markers(told.question or '')}\n\n"]
-    for turn in told.turns:
+    lines = [f"Question:{_escape_markers(transcript.question or '')}\n\n"]
+    for turn in transcript.turns:
         lines.append(f"Thought:{_escape_markers(turn.thought or '')}\n")
         lines += [f"Action:{_escape_markers(turn.action)}\n"] if turn.action is not None else []
         lines += [f"Action Input: {_escape_markers(turn.action_input)}\n"] if turn.action_input is not None else []
         if turn.observation is not None:
             # The published texts have no empty line between an observation and the next thought.
             lines.append(f"Observation: {_escape_markers(turn.observation)}")
-    lines += [f"Thought:{_escape_markers(told.final_thought)}"] if told.final_thought is not None else []
-    lines.append(f"Final Answer: {_escape_markers(told.final_answer or '')}\n")
-    lines += [f"Assistant Response: {_escape_markers(told.response)}"] if told.response is not None else []
+    lines += [f"Thought:{_escape_markers(transcript.final_thought)}"] if transcript.final_thought is not None else []
+    lines.append(f"Final Answer: {_escape_markers(transcript.final_answer or '')}\n")
+    lines += [f"Assistant Response: {_escape_markers(transcript.response)}"] if transcript.response is not None else []
     return "\n".join(lines)
 
 
-def find_outer_whitespace(told: ReactTranscript, passed: Collection[str] = ()) -> Iterator[str]:
+def find_outer_whitespace(transcript: ReactTranscript, excluded: Collection[str] = ()) -> Iterator[str]:
     """The values that have white space round them, which is layout in a text; those of these names are passed over."""
-    stripped = told.strip_values()
+    stripped = transcript.strip_values()
     pairs: list[tuple[ReactTranscript | ReactTurn, ReactTranscript | ReactTurn]] = [
-        (told, stripped),
-        *zip(told.turns, stripped.turns, strict=True),
+        (transcript, stripped),
+        *zip(transcript.turns, stripped.turns, strict=True),
     ]
     for before, after in pairs:
-        for each in fields(before):
-            if each.name not in {"turns", *passed} and getattr(before, each.name) != getattr(after, each.name):
+        for part in fields(before):
+            if part.name not in {"turns", *excluded} and getattr(before, part.name) != getattr(after, part.name):
                 kind = "a step's" if isinstance(before, ReactTurn) else "a trace's"
-                yield f"white space round {kind} {each.name.replace('_', ' ')}"
+                yield f"white space round {kind} {part.name.replace('_', ' ')}"
 
 
 def _escape_markers(value: str) -> str:

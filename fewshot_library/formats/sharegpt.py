@@ -43,8 +43,8 @@ def _assistant_turn(message: TraceMessage, waiting: list[str]) -> dict[str, str]
         return {"from": "gpt", "value": _tag_thought(thought) + message.content}
     thought = "\n\n".join(part for part in (*waiting, message.content) if part)
     (call,) = message.calls
-    said = to_json_text({"name": call.name, "arguments": call.arguments})
-    return {"from": "function_call", "value": _tag_thought(thought) + said}
+    call_text = to_json_text({"name": call.name, "arguments": call.arguments})
+    return {"from": "function_call", "value": _tag_thought(thought) + call_text}
 
 
 def _tag_thought(thought: str) -> str:

@@ -1,4 +1,7 @@
-"""Showhow's own format: one trace a line with everything that belongs to it; nothing is lost either way."""
+"""Showhow's own format: one trace per line with everything that belongs to it; nothing is lost either way.
+
+Only the model calls behind a trace are not part of it; they stay in the database that they were made in.
+"""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +29,7 @@ def _sniff(head: FileHead) -> bool:
 
 
 def read_records(path: Path) -> Iterator[TraceRecord]:
-    """The traces of the file in order; a line that is wrong stops the reading."""
+    """Read the traces of the file in order; FormatError at the first invalid line."""
     with open_text(path) as stream:
         number = 0
         try:
@@ -40,52 +43,53 @@ def read_records(path: Path) -> Iterator[TraceRecord]:
             raise FormatError(f"{path}, after line {number}: no UTF-8 ({wrong.reason})") from wrong
 
 
-def record_from_json(told: Any) -> TraceRecord:
-    """The record that these values tell; BrokenNoun says what is wrong with them."""
-    if not isinstance(told, dict) or told.get("format") != FORMAT_MARK:
+def record_from_json(value: Any) -> TraceRecord:
+    """Build the record of these JSON values; InvalidRecord says what is wrong with them."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT_MARK:
         raise InvalidRecord(f'this is no trace of Showhow\'s: "format" is not "{FORMAT_MARK}"')
-    if told.get("version") != FORMAT_VERSION:
+    if value.get("version") != FORMAT_VERSION:
         raise InvalidRecord(
-            f"version {told.get('version')} of the format is not known here, only {FORMAT_VERSION}; update Showhow"
+            f"version {value.get('version')} of the format is not known here, only {FORMAT_VERSION}; update Showhow"
         )
-    if odd := sorted(RECORD_KEYS ^ told.keys()):
-        raise InvalidRecord(f"{odd[0]!r} is {'unknown' if odd[0] in told else 'missing'}")
-    one = {name: from_json_fields(kind, told[name]) for name, kind in SINGLE_MODELS.items()}
+    if odd := sorted(RECORD_KEYS ^ value.keys()):
+        raise InvalidRecord(f"{odd[0]!r} is {'unknown' if odd[0] in value else 'missing'}")
+    one = {name: from_json_fields(kind, value[name]) for name, kind in SINGLE_MODELS.items()}
     many = {
-        name: [from_json_fields(kind, each) for each in _require_list(told, name)] for name, kind in LIST_MODELS.items()
+        name: [from_json_fields(kind, item) for item in _require_list(value, name)]
+        for name, kind in LIST_MODELS.items()
     }
-    run = from_json_fields(Run, told["run"]) if told["run"] is not None else None
-    record = TraceRecord(**one, **many, run=run, people=_parse_people(told["people"]))  # type: ignore[arg-type]
+    run = from_json_fields(Run, value["run"]) if value["run"] is not None else None
+    record = TraceRecord(**one, **many, run=run, people=_parse_people(value["people"]))  # type: ignore[arg-type]
     if fault := next(record.find_inconsistencies(), None):
         raise InvalidRecord(fault)
     return record
 
 
-def _require_list(told: dict[str, Any], name: str) -> list[Any]:
-    found = told[name]
-    if not isinstance(found, list):
+def _require_list(record: dict[str, Any], name: str) -> list[Any]:
+    items = record[name]
+    if not isinstance(items, list):
         raise InvalidRecord(f"{name!r} is no list")
-    return found
+    return items
 
 
-def _parse_people(told: Any) -> dict[UUID, str]:
-    if not isinstance(told, dict) or not all(isinstance(name, str) and name for name in told.values()):
+def _parse_people(value: Any) -> dict[UUID, str]:
+    if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value.values()):
         raise InvalidRecord("'people' does not name each person")
     try:
-        return {UUID(key): name for key, name in told.items()}
+        return {UUID(key): name for key, name in value.items()}
     except ValueError as wrong:
         raise InvalidRecord("'people' has a key that is no UUID") from wrong
 
 
 def record_to_json(record: TraceRecord) -> dict[str, Any]:
-    """The record as JSON values."""
-    told: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMAT_VERSION}
-    told |= {name: to_json_fields(getattr(record, name)) for name in SINGLE_MODELS}
-    # The store's own count of its traces, which is another one elsewhere.
-    del told["question"]["completed"]
-    told["people"] = {str(key): record.people[key] for key in sorted(record.people)}
-    told["run"] = to_json_fields(record.run) if record.run else None
-    return told | {name: [to_json_fields(noun) for noun in getattr(record, name)] for name in LIST_MODELS}
+    """Convert the record to JSON values."""
+    encoded: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMAT_VERSION}
+    encoded |= {name: to_json_fields(getattr(record, name)) for name in SINGLE_MODELS}
+    # The count of completed traces belongs to the database, not to the trace.
+    del encoded["question"]["completed"]
+    encoded["people"] = {str(key): record.people[key] for key in sorted(record.people)}
+    encoded["run"] = to_json_fields(record.run) if record.run else None
+    return encoded | {name: [to_json_fields(noun) for noun in getattr(record, name)] for name in LIST_MODELS}
 
 
 def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -33,17 +33,17 @@ class TraceSpan:
 
     def get_text(self, path: str) -> str | None:
         """The text that stands there."""
-        found = self.get(path)
-        return found if isinstance(found, str) and found else None
+        value = self.get(path)
+        return value if isinstance(value, str) and value else None
 
     def get_list(self, path: str) -> list[Any]:
         """The list that stands there, be it one, JSON text of one, or numbered keys."""
-        found = self.get(path)
-        if isinstance(found, str):
-            found = parse_json_text(found)
-        if isinstance(found, dict) and found and all(key.isdigit() for key in found):
-            return [found[key] for key in sorted(found, key=int)]
-        return found if isinstance(found, list) else []
+        value = self.get(path)
+        if isinstance(value, str):
+            value = parse_json_text(value)
+        if isinstance(value, dict) and value and all(key.isdigit() for key in value):
+            return [value[key] for key in sorted(value, key=int)]
+        return value if isinstance(value, list) else []
 
 
 def parse_json_text(text: str) -> Any:
@@ -57,7 +57,7 @@ def parse_json_text(text: str) -> Any:
 def nest_keys(flat: Any) -> Any:
     """The value with each "a.b" among its keys as a key "b" under a key "a"."""
     if isinstance(flat, list):
-        return [nest_keys(each) for each in flat]
+        return [nest_keys(item) for item in flat]
     if not isinstance(flat, dict):
         return flat
     grown: dict[str, Any] = {}
@@ -89,8 +89,8 @@ def iterate_raw_spans(value: Any) -> Iterator[Any]:
         nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in value), None)
     listed = value if nested is None else nested
     if isinstance(listed, list):
-        for each in listed:
-            yield from iterate_raw_spans(each)
+        for item in listed:
+            yield from iterate_raw_spans(item)
     else:
         yield listed
 
@@ -127,10 +127,10 @@ def _iterate_attributes(raw: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(raw, dict):
         yield from raw.items()
     elif isinstance(raw, list):
-        for each in raw:
-            if not isinstance(each, dict) or not isinstance(each.get("key"), str):
+        for attribute in raw:
+            if not isinstance(attribute, dict) or not isinstance(attribute.get("key"), str):
                 raise MalformedRecord("one of its attributes has no key")
-            yield each["key"], _unwrap_otlp(each.get("value"))
+            yield attribute["key"], _unwrap_otlp(attribute.get("value"))
     else:
         raise MalformedRecord(f"its attributes are no JSON object but a {type(raw).__name__}")
 
@@ -141,7 +141,7 @@ def _unwrap_otlp(value: Any) -> Any:
         case {"intValue": str() | int() as number}:
             return int(number)
         case {"arrayValue": dict(inner)}:
-            return [_unwrap_otlp(each) for each in inner.get("values") or []]
+            return [_unwrap_otlp(item) for item in inner.get("values") or []]
         case {"kvlistValue": dict(inner)}:
             return dict(_iterate_attributes(inner.get("values") or []))
         case dict():
@@ -154,21 +154,21 @@ def _first_text(own: dict[str, Any], *names: str) -> str | None:
 
 
 def _first_time(own: dict[str, Any], *names: str) -> datetime | None:
-    found = next((own[name] for name in names if own.get(name)), None)
+    value = next((own[name] for name in names if own.get(name)), None)
     try:
-        if isinstance(found, int | float) or (isinstance(found, str) and found.isdigit()):
-            return datetime.fromtimestamp(int(found) / 1e9, UTC)
+        if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
+            return datetime.fromtimestamp(int(value) / 1e9, UTC)
     except (ValueError, OverflowError, OSError) as wrong:
-        raise MalformedRecord(f"its {names[0]} {found!r} is no time ({wrong})") from wrong
-    return parse_utc_datetime(found, f"its {names[0]}") if isinstance(found, str) else None
+        raise MalformedRecord(f"its {names[0]} {value!r} is no time ({wrong})") from wrong
+    return parse_utc_datetime(value, f"its {names[0]}") if isinstance(value, str) else None
 
 
 def _error_message(own: dict[str, Any]) -> str | None:
     """What went wrong, where the span says that it failed."""
     status = own.get("status")
-    told = status if isinstance(status, dict) else {"status_code": own.get("status_code")}
-    code = told.get("status_code", told.get("code"))
+    fields = status if isinstance(status, dict) else {"status_code": own.get("status_code")}
+    code = fields.get("status_code", fields.get("code"))
     if str(code).upper() not in ("ERROR", "STATUS_CODE_ERROR", "2"):
         return None
-    message = told.get("description") or told.get("message") or own.get("status_message")
+    message = fields.get("description") or fields.get("message") or own.get("status_message")
     return str(message) if message else "it failed"

@@ -241,7 +241,7 @@ def _parse_part(text: str, entity: str | None = None) -> AnswerPart:
     found_id, text = _take_entity(text)
     entity = entity or found_id
     if not text.strip():
-        words = (found_id.lower(),) if found_id else ()
+        words: Words = (found_id.lower(),) if found_id else ()
         return AnswerPart(words, words, entity=entity)
     words = _split_words(_REMARK.sub(r" \1 ", text))
     outside = _REMARK.sub(" ", text)

@@ -137,7 +137,8 @@ def test_making_an_encoder_imports_nothing_heavy() -> None:
 
 def test_the_garbage_collector_passes_over_the_loaded_model() -> None:
     code = (
-        "import gc; from fewshot_library.encoder import BUNDLED, SentenceEncoder; SentenceEncoder(BUNDLED)(['text']); "
+        "import gc; from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder; "
+        "SentenceEncoder(BUNDLED_MODEL)(['text']); "
         "assert gc.get_freeze_count() > 100_000 > len(gc.get_objects())"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -161,7 +161,7 @@ def test_a_malformed_trajectory_is_refused_with_the_place(tmp_path, path, value,
         (lambda t: t["steps"][1]["extra"]["showhow"].pop("id"), "the step has no 'id'"),
         (lambda t: t.update(trajectory_id="x"), "the trace's id is 'x'"),
         (lambda t: t["extra"]["showhow"].pop("people"), "'people' is missing"),
-        (lambda t: t["steps"][0].update(message=["x"]), "step 1 says something that is no text"),
+        (lambda t: t["steps"][0].update(message=["x"]), "step 1 has a content that is not a text"),
     ],
 )
 def test_one_of_ours_that_was_damaged_is_refused_with_the_reason(tmp_path, change, reason):

@@ -158,7 +158,7 @@ def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
         "together": [[1, 2]],
         "messages": {"2": {"parts": [{"seen": 1}, {}]}, "3": {"weight": 0}, "7": {"name": "eve"}},
     }
-    assert list(record.faults()) == []
+    assert list(record.find_inconsistencies()) == []
 
 
 def test_the_older_form_of_calls_is_read(tmp_path):
@@ -174,7 +174,7 @@ def test_the_older_form_of_calls_is_read(tmp_path):
 
 USER = {"role": "user", "content": "q"}
 BROKEN = {
-    "nobody asks anything": {"messages": [{"role": "system", "content": "x"}]},
+    "it has no message of a user": {"messages": [{"role": "system", "content": "x"}]},
     "message 1, before the question, is assistant's": {"messages": [{"role": "assistant", "content": "x"}, USER]},
     "messages: field required": {"message": []},
     "messages[1].role: input should be a valid string": {"messages": [USER, {"role": 3}]},
@@ -182,7 +182,7 @@ BROKEN = {
     "message 2 has a part of the kind 'image_url'": {
         "messages": [USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
     },
-    "message 2 says something that is no text": {"messages": [USER, {"role": "assistant", "content": 3}]},
+    "message 2 has a content that is neither a text": {"messages": [USER, {"role": "assistant", "content": 3}]},
     "its arguments are no JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
     "message 1 calls a tool, though it is user's": {"messages": [{**USER, "tool_calls": [call("a", {})]}]},
     "U+0000 at place 1": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": "y\x00"})]}]},

@@ -65,7 +65,7 @@ def test_chats_of_others_are_read(tmp_path):
     record, refused = read_traces(tmp_path / "x.parquet")
     assert told(record) == ("q", [], None, "a")
     assert record.trace.configuration["parquet"] == {"source": "web"}
-    assert refused == RefusedRecord("row 2", "nobody asks anything: it has no message of a user")
+    assert refused == RefusedRecord("row 2", "it has no message of a user")
 
 
 def rows(tmp_path):

@@ -36,7 +36,7 @@ def recorded():
 def test_a_recorded_agent_is_one_trace():
     assert detect_format(RECORDED).name == "openinference"
     remark, record = read_traces(RECORDED)
-    assert remark.text == "of its 6 spans only what was said, called, seen and rated was taken"
+    assert remark.text == "of its 6 spans only messages, calls, results and ratings were imported"
     assert told(record) == ("Who wrote the first program?", STEPS, None, "Ada Lovelace")
     assert [tool["function"]["name"] for tool in record.trace.configuration["tools"]] == ["lookup"]
     assert record.trace.configuration["openinference"]["system"] == ["Use tools."]
@@ -265,7 +265,9 @@ def test_calls_of_another_conversation_are_told_as_left_out(tmp_path):
     aside = span("chat m", 4, operation__name="chat", input__messages=ASKED, output__messages=ANSWERED)
     aside["attributes"]["gen_ai.output.messages"] = [{"role": "assistant", "parts": [{"type": "text", "content": "?"}]}]
     _, remark, _ = found_in(tmp_path / "x.json", [*conversation(), aside])
-    assert remark == RecordRemark("trace t", "1 of its model and tool calls belong to other conversations, left out")
+    assert remark == RecordRemark(
+        "trace t", "1 of its model and tool calls belong to other conversations and were left out"
+    )
 
 
 def chat(**message):
@@ -278,8 +280,8 @@ BROKEN = {
     "its attributes are no JSON object": {"attributes": "x"},
     "one of its attributes has no key": {"attributes": [{"value": 1}]},
     "its start_time: 'noon' is no time": {"attributes": {}, "start_time": "noon"},
-    "none of its spans tells what a model or a tool said": span("x", 1),
-    "none of its spans tells what was asked": span("x", 1, operation__name="execute_tool", tool__name="a"),
+    "none of its spans has a message of a model or a result of a tool": span("x", 1),
+    "none of its spans has the question": span("x", 1, operation__name="execute_tool", tool__name="a"),
     "gen_ai.input.messages.1 has no role": chat(parts=[]),
     "gen_ai.input.messages.1 has the role 'critic'": chat(role="critic", parts=[]),
     "gen_ai.input.messages.1.parts is no list": chat(role="user", parts=3),

@@ -245,5 +245,5 @@ def test_what_is_only_written_is_not_read(tmp_path):
     export(SHAREGPT, [plain_trace()], tmp_path / "x.jsonl")
     with pytest.raises(FormatError, match="sharegpt cannot be imported; these can: showhow"):
         read_traces(tmp_path / "x.jsonl", "sharegpt")
-    with pytest.raises(FormatError, match="in no format that is known"):
+    with pytest.raises(FormatError, match="is not recognized"):
         read_traces(tmp_path / "x.jsonl")

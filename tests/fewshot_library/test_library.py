@@ -52,18 +52,18 @@ def library(published, encoder, tmp_path_factory):
 
 @pytest.mark.parametrize("mode", SELECTION_MODES)
 def test_each_mode_chooses_three_of_the_published_ones(library, mode):
-    chosen = library.choose("Which mountain is the highest in Alaska?", SelectionConfig(mode=mode, gamma=6.0))
+    chosen = library.select("Which mountain is the highest in Alaska?", SelectionConfig(mode=mode, gamma=6.0))
     assert len({each.trace_id for each in chosen.demonstrations}) == 3
-    told = chosen.value(library)
+    told = chosen.to_json(library)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 def test_a_question_of_the_library_finds_itself_unless_it_is_left_out(library, published):
     for each in published:
-        found = library.choose(f" {each.question}", SelectionConfig(mode="relevance", k=1))
+        found = library.select(f" {each.question}", SelectionConfig(mode="relevance", k=1))
         assert found.demonstrations == [each]
-        other = library.choose(each.question, SelectionConfig(k=3), leave_out_itself=True)
-        assert other.left_out == [each]
+        other = library.select(each.question, SelectionConfig(k=3), leave_out_itself=True)
+        assert other.excluded == [each]
         assert each not in other.demonstrations
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fewshot_library.dpp import Kernel
+from fewshot_library.dpp import Kernel, likelihood_matrix
 from fewshot_library.kernel import DISTANCES, ActionSimilarities, encode_actions
-from fewshot_library.sampling import likelihoods, sample_kdpp
+from fewshot_library.sampling import sample_kdpp
 from fewshot_library.selection import (
     SELECTION_MODES,
     CandidatePool,
@@ -164,7 +164,7 @@ def small_kernel(gamma=3.0):
 
 def test_samples_follow_the_law_of_the_k_dpp():
     kernel = small_kernel()
-    matrix = likelihoods(kernel, range(6))
+    matrix = likelihood_matrix(kernel, range(6))
     weights = {s: np.linalg.det(matrix[np.ix_(s, s)]) for s in itertools.combinations(range(6), 2)}
     drawn = Counter(tuple(sorted(sample_kdpp(kernel, range(6), 2, seed))) for seed in range(2000))
     total = sum(weights.values())
@@ -176,12 +176,12 @@ def test_the_likelihoods_are_those_that_dppy_itself_computes():
     from dppy.finite_dpps import FiniteDPP  # noqa: PLC0415 - only this test's oracle
 
     kernel = small_kernel()
-    process = FiniteDPP("likelihood", L=likelihoods(kernel, range(6)))
+    process = FiniteDPP("likelihood", L=likelihood_matrix(kernel, range(6)))
     process.compute_K()
     inclusion = np.array(
         [[process.K[i, i] * process.K[j, j] - process.K[i, j] ** 2 for j in range(6)] for i in range(6)]
     )
-    matrix = likelihoods(kernel, range(6))
+    matrix = likelihood_matrix(kernel, range(6))
     every = [s for size in range(7) for s in itertools.combinations(range(6), size)]
     weight = {s: np.linalg.det(matrix[np.ix_(s, s)]) if s else 1.0 for s in every}
     for pair in itertools.combinations(range(6), 2):

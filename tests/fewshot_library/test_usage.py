@@ -34,7 +34,7 @@ def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_o
     counted = Counter(
         each.trace_id
         for question in questions
-        for each in library.choose(question, wish, leave_out_itself=leave_out).demonstrations
+        for each in library.select(question, wish, leave_out_itself=leave_out).demonstrations
     )
     assert heard == list(range(1, 41))
     assert [int(times) for times in found.counts] == [counted[each.trace_id] for each in demonstrations]
