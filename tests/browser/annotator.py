@@ -17,6 +17,7 @@ class Annotator:
     def __init__(self, page: Page, url: str, name: str, project: str) -> None:
         self.page = page
         page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
         self.open(f"{url}/?you={quote(name)}&project={quote(project)}")
 
     def open(self, address: str) -> None:

@@ -275,7 +275,7 @@ def test_returned_work_opens_first_with_the_comment_and_its_answers_are_filled_i
     trace = submit_and_return(jo, real.url)
     jo = Annotator(page, real.url, "jo", "2Wiki")
     assert trace_of(page) == trace
-    notice = page.get_by_text("Returned by grace:")
+    notice = page.get_by_role("alert").filter(has_text="Returned by grace:")
     expect(notice).to_contain_text("Look at the second article.")
     queue = page.locator(".st-key-queue button")
     expect(queue).to_contain_text("1 returned")

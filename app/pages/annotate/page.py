@@ -156,7 +156,7 @@ def show_workbench(services: Services, trace_id: UUID) -> None:
 
 
 def _show_read_only(recorder: AnnotationRecorder) -> None:
-    """Show what can be done with a read-only trace: fix returned work, repair it, fork it, or open the next question."""
+    """Show what can be done with a read-only trace: fix returned work, repair, fork, or open the next question."""
     database, record, person = recorder.services.database, recorder.record, recorder.person
     failure = find_failure(database, record.trace.id)
     with database.read() as session:
