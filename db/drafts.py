@@ -22,7 +22,7 @@ def save_draft(session: Session, trace_id: UUID, content: dict[str, Any]) -> Dra
         session.add(draft)
         return draft
     if (draft.content.get("opened") or 0) > (content.get("opened") or 0):
-        raise Conflict("this trace is open in a newer tab, whose text is the one that is kept; go on there")
+        raise Conflict("this trace is open in a newer tab, which stores the text; continue there")
     draft.content = content
     draft.saved_at = utc_now()
     return draft

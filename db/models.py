@@ -168,7 +168,7 @@ class Trace(Base):
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
     active_seconds: Mapped[float | None] = mapped_column(default=None)
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """What the run was started with and found out; db/trace_configuration.py has it as attributes."""
+    """The settings and findings of the run; TraceConfiguration reads them as attributes."""
     cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     """The total usage of the model calls, in the form of a step's usage."""
     ending: Mapped[str | None] = mapped_column(default=None)

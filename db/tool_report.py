@@ -127,7 +127,7 @@ class RatingStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ToolModelUsage:
-    """What the tool's own calls of the language model took, as far as it is known; None where nobody told."""
+    """The usage of the tool's own model calls; None where it is unknown."""
 
     calls: int
     input_tokens: int | None

@@ -35,7 +35,7 @@ class StoredAgreement:
 
 @dataclass(frozen=True, slots=True)
 class TraceConfiguration:
-    """What a run was started with, and what it found out beside its steps; None or empty where that is not recorded."""
+    """The settings of a run and its findings beside its steps; None or empty where they are not recorded."""
 
     reasoner: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

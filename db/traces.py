@@ -43,11 +43,11 @@ def lock_draft(session: Session, trace_id: UUID, seen: int, by: UUID | None = No
         last_change = _describe_last_change(session, trace)
         raise Conflict(
             f"this trace is {trace.status} since {last_change} and cannot be changed any more; what you typed is still "
-            "here, fork the trace to go on from it"
+            "here, fork the trace to continue from it"
         )
     if by is not None and trace.author_id != by:
         author = session.get(User, trace.author_id) if trace.author_id else None
-        raise Conflict(f"this trace is {author.name if author else 'a model'}'s; fork it to go on from it")
+        raise Conflict(f"this trace is {author.name if author else 'a model'}'s; fork it to continue from it")
     if trace.version != seen:
         last_change = _describe_last_change(session, trace)
         raise Conflict(

@@ -40,7 +40,7 @@ def test_every_acknowledged_step_survives_being_killed_at_any_moment(tmp_path, s
     assert completed <= {str(step.id) for step in steps if step.finished_at is not None}
     assert all(step.observation == "found " * 500 for step in steps if step.finished_at is not None)
     assert all(step.observation is None for step in steps if step.finished_at is None)
-    # Only the step at work may be on disk without its acknowledgement having been heard, one a death.
+    # Only the step in progress may be on disk without an acknowledgement, one for each death.
     assert len(stored.keys() - begun) <= DEATHS
     assert [step.position for step in steps] == list(range(1, len(steps) + 1))
     assert check_database(store) == []

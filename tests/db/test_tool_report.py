@@ -178,7 +178,7 @@ def compare_usage(statistics: ToolStatistics, usages: list[dict[str, Any]]) -> N
 
 
 def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
-    """A draft of ada's with two calls of `read`, the second one as told."""
+    """A draft of ada's with two calls of `read`, the second one with this result."""
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
         for observation, failed in (("Nothing much.", None), (text, error)):
