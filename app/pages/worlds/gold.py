@@ -1,27 +1,31 @@
 """A gold question: its answers, its gold reasoning in each formalism, and its gold trace.
 
-The gold trace is made on demand, by running the tools.
+The gold trace is made on demand, by running the tools. The question can be opened on the Annotate page, which adds it
+to a project of the world.
 """
 
 import json
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 import streamlit as st
 
 from app.pages.worlds.query_console import console_key
-from app.pages.worlds.questions import annotate_question
 from app.pages.worlds.selected import SelectedWorld
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import go_to_entity, go_to_view
-from db.models import User
+from db import projects, recording
+from db.database import StoreError
+from db.models import Project, User
 from db.trace_record import TraceRecord
+from evaluation.datasets.plain import parse_question
 from evaluation.gold_traces.world import make_world_gold_trace
 from fiction.generator.world_files import FACT_SOURCES_FILE
-from fiction.questions.question_file import format_needs
+from fiction.questions.question_file import QUESTIONS_FILE, format_needs
 
 GOLD_TRACE_KEY = "gold_trace"
 """Session key of the last gold trace, with the build of the world and the question id."""
@@ -62,7 +66,7 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
         if st.button(
             "Annotate this", key="annotate_this", type="primary", shortcut="Alt+A", icon=":material/edit_note:"
         ):
-            annotate_question(world, row, person)
+            _annotate_question(world, row, person)
         if isinstance(row.get("sparql"), str):
             st.button(
                 "Try its query", key="try_query", on_click=_open_in_console, args=(console_key(world), row["sparql"])
@@ -76,6 +80,30 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
     for tab, draw in zip(st.tabs(list(views), key="gold"), views.values(), strict=True):
         with tab:
             draw(row)
+
+
+def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
+    """Add the question to the world's first project (created if missing) and open a draft on the Annotate page."""
+    record = parse_question(row, world.folder / QUESTIONS_FILE, None)
+    try:
+        with world.services.database.begin() as session:
+            existing = [project for project in projects.list_projects(session) if project.world == world.name]
+            project: Project = existing[0] if existing else _create_project(session, world.name)
+            projects.add_questions(session, project.id, [record])
+            question = projects.find_matching_question(session, project.id, record)
+            trace = recording.start_trace(session, question.id, person.id)
+            parameters = {"you": person.name, "project": project.name, "trace": str(trace.id)}
+    except StoreError as error:
+        st.error(escape_markdown(str(error)))
+    else:
+        st.switch_page("annotate/page.py", query_params=parameters)
+
+
+def _create_project(session: Any, world: str) -> Project:
+    guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
+    names = {project.name for project in projects.list_projects(session)}
+    name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in names)
+    return projects.create_project(session, name, world, guidelines=guidelines)
 
 
 def _question_facts(row: QuestionRow) -> list[str]:

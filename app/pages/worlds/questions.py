@@ -1,11 +1,6 @@
-"""The questions of a world: filters, a paged list, and one open question with its gold parts.
-
-A question can be opened on the Annotate page, which adds it to a project of the world.
-"""
+"""The questions of a world: filters, a paged list, and one open question with its gold parts."""
 
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
-from typing import Any
 
 import streamlit as st
 
@@ -13,36 +8,8 @@ from app.pages.worlds.gold import show_gold_question
 from app.pages.worlds.selected import SelectedWorld
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import get_url_parameter, go_to_question
-from db import projects, recording
-from db.database import StoreError
-from db.models import Project, User
-from evaluation.datasets.plain import parse_question
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
-
-
-def annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
-    """Add the question to the world's first project (created if missing) and open a draft on the Annotate page."""
-    record = parse_question(row, world.folder / QUESTIONS_FILE, None)
-    try:
-        with world.services.database.begin() as session:
-            over = [project for project in projects.list_projects(session) if project.world == world.name]
-            project: Project = over[0] if over else _create_project(session, world.name)
-            projects.add_questions(session, project.id, [record])
-            question = projects.find_matching_question(session, project.id, record)
-            trace = recording.start_trace(session, question.id, person.id)
-            place = {"you": person.name, "project": project.name, "trace": str(trace.id)}
-    except StoreError as refused:
-        st.error(escape_markdown(str(refused)))
-    else:
-        st.switch_page("annotate/page.py", query_params=place)
-
-
-def _create_project(session: Any, world: str) -> Project:
-    guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
-    names = {project.name for project in projects.list_projects(session)}
-    name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in names)
-    return projects.create_project(session, name, world, guidelines=guidelines)
-
+from db.models import User
+from fiction.questions.question_file import QuestionFile, QuestionFilter, QuestionSummary
 
 PAGE_SIZE = 15
 ANY = "any"
