@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from worlds.memory import freeze_loaded_objects
+from worlds.garbage_collection import freeze_loaded_objects
 from worlds.source import SourceUnavailable
 
 BUNDLED_MODEL = "all-MiniLM-L6-v2"

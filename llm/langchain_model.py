@@ -29,7 +29,7 @@ from llm.errors import ChatError, ChatInterrupted, ChatServerError, ChatTimeout,
 from llm.provider_errors import ModelEndpoint, to_chat_error
 from llm.types import ChatReply, ChatRequest, Message, ModelProfile, ModelToolCall, ToolSpec
 from llm.usage import Usage
-from worlds.memory import freeze_loaded_objects
+from worlds.garbage_collection import freeze_loaded_objects
 
 _PASSTHROUGH_FIELDS = ("messages", "tools")
 

@@ -35,7 +35,7 @@ def _format_value(value: Any) -> str:
         # A JSON string is a TOML basic string, but for the delete character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_format_value(each) for each in value)}]"
+        return f"[{', '.join(_format_value(item) for item in value)}]"
     raise TypeError(f"a {type(value).__name__} has no place in world.toml")
 
 
@@ -111,19 +111,19 @@ def _write_world(folder: Path, name: str, sources: WorldContents) -> dict[str, A
 
 def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tuple[str, str]], seen: Fingerprint) -> int:
     """Index the articles; one that is given twice counts once, two texts under one title are two articles."""
-    known: set[int] = set()
+    seen_hashes: set[int] = set()
     # Closed also when a file is malformed: its threads must not write into a folder that is being removed.
     with closing(TextWriter(folder / TEXT_FOLDER)) as writer:
         for article in articles:
             identity = hash((article.title, article.sentences, article.entity))
-            if identity in known:
+            if identity in seen_hashes:
                 continue
-            known.add(identity)
+            seen_hashes.add(identity)
             writer.add(article)
             seen.add("\x1f".join((article.title, article.entity or "", *article.sentences)))
             if article.entity is not None:
                 titles.append((article.title, article.entity))
-    return len(known)
+    return len(seen_hashes)
 
 
 def _publish_folder(partial: Path, target: Path, *, replace: bool) -> None:

@@ -77,51 +77,51 @@ def _iter_names(world: World) -> Iterator[str]:
                 yield called
 
 
-def check_sources(world: World, wanted: SearchProbe) -> Iterator[SourceCallCheck]:
+def check_sources(world: World, probe: SearchProbe) -> Iterator[SourceCallCheck]:
     """Call every function of every source once; what does not answer, or finds nothing, does not work."""
     if world.text is not None:
-        yield from _check_text(world.text, wanted)
+        yield from _check_text(world.text, probe)
     if world.graph is not None:
-        yield from _check_graph(world.graph, wanted, has_text=world.text is not None)
+        yield from _check_graph(world.graph, probe, has_text=world.text is not None)
     if world.web is not None:
         web = world.web
         yield _time_call(
             "web",
             "search",
-            lambda: _first_line([f"{hit.title}: {hit.address}" for hit in web.search(wanted.question, 3)]),
+            lambda: _first_line([f"{hit.title}: {hit.address}" for hit in web.search(probe.question, 3)]),
         )
 
 
-def _check_text(text: TextSource, wanted: SearchProbe) -> Iterator[SourceCallCheck]:
-    found: list[SearchHit] = []
+def _check_text(text: TextSource, probe: SearchProbe) -> Iterator[SourceCallCheck]:
+    hits: list[SearchHit] = []
 
     def search() -> str:
-        found.extend(text.search(wanted.question, 3))
-        return _first_line([f"{hit.title}: {hit.snippet}" for hit in found])
+        hits.extend(text.search(probe.question, 3))
+        return _first_line([f"{hit.title}: {hit.snippet}" for hit in hits])
 
     def article() -> str:
-        return _format_article(text.article(found[0].title if found else wanted.name))
+        return _format_article(text.article(hits[0].title if hits else probe.name))
 
     yield _time_call("text", "search", search)
     yield _time_call("text", "article", article)
 
 
-def _check_graph(graph: GraphSource, wanted: SearchProbe, *, has_text: bool) -> Iterator[SourceCallCheck]:
-    known: list[str] = []
+def _check_graph(graph: GraphSource, probe: SearchProbe, *, has_text: bool) -> Iterator[SourceCallCheck]:
+    entity_ids: list[str] = []
 
-    def remember(found: list[Entity]) -> str:
-        known.extend(entity.id for entity in found)
-        return _first_line([f"{entity.id}: {entity.label}" for entity in found])
+    def remember(entities: list[Entity]) -> str:
+        entity_ids.extend(entity.id for entity in entities)
+        return _first_line([f"{entity.id}: {entity.label}" for entity in entities])
 
     yield _time_call("graph", "query", lambda: _format_table(graph.query(_ANY_TRIPLE_QUERY)))
     if has_text:
-        yield _time_call("graph", "entity_of", lambda: remember([graph.entity_of(wanted.name)]))
-    yield _time_call("graph", "find", lambda: remember(graph.find(wanted.name, 3)))
+        yield _time_call("graph", "entity_of", lambda: remember([graph.entity_of(probe.name)]))
+    yield _time_call("graph", "find", lambda: remember(graph.find(probe.name, 3)))
 
     def one() -> str:
-        if not known:
+        if not entity_ids:
             raise _EmptyResult("It cannot be tried, since no entity was found.")
-        return known[0]
+        return entity_ids[0]
 
     yield _time_call("graph", "labels", lambda: _first_line([f"{e.id}: {e.label}" for e in graph.entities([one()])]))
     yield _time_call("graph", "relations", lambda: _format_relations(graph.relations(one())))
@@ -130,30 +130,30 @@ def _check_graph(graph: GraphSource, wanted: SearchProbe, *, has_text: bool) -> 
 def _time_call(source: str, call: str, run: Callable[[], str]) -> SourceCallCheck:
     began = time.perf_counter()
     try:
-        told, works = run(), True
+        summary, works = run(), True
     except SourceError as failed:
-        told, works = str(failed), False
-    return SourceCallCheck(source, call, works, time.perf_counter() - began, told)
+        summary, works = str(failed), False
+    return SourceCallCheck(source, call, works, time.perf_counter() - began, summary)
 
 
 class _EmptyResult(SourceError):
     """It answered and found nothing, which in a check is no success."""
 
 
-def _first_line(found: list[str]) -> str:
-    if not found:
+def _first_line(lines: list[str]) -> str:
+    if not lines:
         raise _EmptyResult("It answered and found nothing; give a name that it has.")
-    return found[0] if len(found[0]) <= _MAX_LENGTH else f"{found[0][:_MAX_LENGTH]} ..."
+    return lines[0] if len(lines[0]) <= _MAX_LENGTH else f"{lines[0][:_MAX_LENGTH]} ..."
 
 
-def _format_article(found: Article) -> str:
-    return _first_line([f"{found.title}: {found.sentences[0] if found.sentences else 'no text'}"])
+def _format_article(article: Article) -> str:
+    return _first_line([f"{article.title}: {article.sentences[0] if article.sentences else 'no text'}"])
 
 
 def _format_table(table: Table) -> str:
     return _first_line([" | ".join(cell.value if cell else "-" for cell in row) for row in table.rows])
 
 
-def _format_relations(found: Relations) -> str:
-    every = (*found.outgoing, *found.incoming)
+def _format_relations(relations: Relations) -> str:
+    every = (*relations.outgoing, *relations.incoming)
     return _first_line([f"{len(every)}: {', '.join(relation.label for relation in every)}"] if every else [])

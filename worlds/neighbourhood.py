@@ -39,21 +39,21 @@ class Neighbourhood:
 
 def load_neighbourhood(graph: GraphSource, entity: str, most: int = MAX_VALUES) -> Neighbourhood:
     """The neighbourhood of the entity of that id; NotFound when the graph does not know it."""
-    known = graph.entities([entity])
-    if not known:
+    matches = graph.entities([entity])
+    if not matches:
         raise NotFound(f"This world's graph does not know {entity!r}.")
     relations = graph.relations(entity)
     ways = [(relation, True) for relation in relations.outgoing]
     ways += [(relation, False) for relation in relations.incoming]
     if not ways:
-        return Neighbourhood(known[0], ())
+        return Neighbourhood(matches[0], ())
     table = graph.query(_build_query(entity, ways, most + 1))
     cells: dict[int, list[Cell]] = {}
     for way, value in table.rows:
         if way is not None and value is not None:
             cells.setdefault(int(way.value), []).append(value)
     labels = _load_labels(graph, [cell for group in cells.values() for cell in group[:most]])
-    return Neighbourhood(known[0], tuple(_build_branches(ways, cells, labels, most)))
+    return Neighbourhood(matches[0], tuple(_build_branches(ways, cells, labels, most)))
 
 
 def _build_branches(
@@ -62,21 +62,23 @@ def _build_branches(
     seen: set[tuple[str, str]] = set()
     for place, (relation, outgoing) in enumerate(ways):
         # What stands both ways, as friends do, is drawn once.
-        found = [cell for cell in cells.get(place, []) if outgoing or (relation.id, cell.value) not in seen]
-        seen |= {(relation.id, cell.value) for cell in found}
-        if found:
-            values = tuple(sorted((_build_value(cell, labels) for cell in found[:most]), key=lambda value: value.label))
+        unseen_cells = [cell for cell in cells.get(place, []) if outgoing or (relation.id, cell.value) not in seen]
+        seen |= {(relation.id, cell.value) for cell in unseen_cells}
+        if unseen_cells:
+            values = tuple(
+                sorted((_build_value(cell, labels) for cell in unseen_cells[:most]), key=lambda value: value.label)
+            )
             yield Branch(relation, outgoing, values, more=len(cells[place]) > most)
 
 
 def _build_query(entity: str, ways: list[tuple[Relation, bool]], limit: int) -> str:
     node = terms.format_node(entity)
-    asked = []
+    values = []
     for place, (relation, outgoing) in enumerate(ways):
         predicate = terms.format_predicate(relation.id)
         pattern = f"{node} {predicate} ?value" if outgoing else f"?value {predicate} {node}"
-        asked.append(f"{{ SELECT ({place} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
-    return f"SELECT ?way ?value WHERE {{ {' UNION '.join(asked)} }}"
+        values.append(f"{{ SELECT ({place} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
+    return f"SELECT ?way ?value WHERE {{ {' UNION '.join(values)} }}"
 
 
 def _load_labels(graph: GraphSource, cells: list[Cell]) -> dict[str, str]:

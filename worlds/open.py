@@ -52,8 +52,8 @@ def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
     """What world.toml says of the world: kind, sizes, hash, seed, licence; of a live one, whom it asks."""
     file = world_folder(worlds, name) / WORLD_FILE
     if not file.is_file():
-        known = ", ".join(list_world_names(worlds)) or "none yet"
-        raise WorldNotFound(f"There is no world {name!r}; there are: {known}. `showhow world import` makes one.")
+        names = ", ".join(list_world_names(worlds)) or "none yet"
+        raise WorldNotFound(f"There is no world {name!r}; there are: {names}. `showhow world import` makes one.")
     written = _read_world_file(file)
     try:
         about = tomllib.loads(written)

@@ -79,8 +79,8 @@ class AmbiguousTitle(NotFound):
     """Several things are called so; the message lists them."""
 
     def __init__(self, title: str, choices: Sequence[SearchHit]) -> None:
-        told = "; ".join(f"{hit.title} ({hit.description})" if hit.description else hit.title for hit in choices)
-        super().__init__(f"{title!r} may mean several things; name the one that is meant: {told}.")
+        options = "; ".join(f"{hit.title} ({hit.description})" if hit.description else hit.title for hit in choices)
+        super().__init__(f"{title!r} may mean several things; name the one that is meant: {options}.")
         self.title = title
         self.choices = tuple(choices)
 

@@ -111,8 +111,8 @@ def label_from_iri(iri: str) -> str:
 
 def title_from_page_iri(iri: str) -> str | None:
     """The article's title that the IRI of a wiki page ends with; None for another IRI."""
-    _, found, name = iri.partition("/wiki/")
-    return unquote(name).replace("_", " ") if found and name else None
+    _, separator, name = iri.partition("/wiki/")
+    return unquote(name).replace("_", " ") if separator and name else None
 
 
 def page_iri_from_title(title: str) -> str:

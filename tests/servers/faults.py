@@ -69,8 +69,8 @@ class Handler(BaseHTTPRequestHandler):
     def _real(self, content: bytes) -> Reply:
         connection = http.client.HTTPConnection(self.proxy.upstream, timeout=_UPSTREAM_SECONDS)
         try:
-            kept = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
-            connection.request(self.command, self.path, content or None, kept)
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
+            connection.request(self.command, self.path, content or None, headers)
             answer = connection.getresponse()
             return Reply(answer.status, answer.headers.get("Content-Type", ""), answer.read())
         finally:

@@ -127,11 +127,11 @@ def status(code: int, body: bytes = b"{}", **headers: str) -> Mood:
     return mood
 
 
-def sends(body: bytes, kind: str = "application/json", told: int | None = None, **headers: str) -> Mood:
-    """Send these bytes under status 200, `told` being the length that the header gives."""
+def sends(body: bytes, kind: str = "application/json", content_length: int | None = None, **headers: str) -> Mood:
+    """Send these bytes under status 200, with `content_length` as the header's length where it is set."""
 
     def mood(handler: Handler) -> None:
-        length = str(len(body) if told is None else told)
+        length = str(len(body) if content_length is None else content_length)
         handler.begin(200, Content_Type=kind, Content_Length=length, **headers)
         handler.wfile.write(body)
         handler.close_connection = True

@@ -20,13 +20,13 @@ def serving(graphs: Mapping[str, Path], folder: Path, query_seconds: int = 10) -
     assert program.is_file(), "the Oxigraph server is not installed; run `pip install -r requirements-dev.txt`"
     store = folder / "store"
     log = folder / "log"
-    with log.open("wb") as said:
+    with log.open("wb") as log_file:
         for name, file in graphs.items():
             load = [program, "load", "-l", store, "-f", file, "--graph", graph_iri(name)]
-            subprocess.run(load, check=True, stdout=said, stderr=said, timeout=SECONDS)
+            subprocess.run(load, check=True, stdout=log_file, stderr=log_file, timeout=SECONDS)
         port = free_port()
         bind = ["-b", f"127.0.0.1:{port}", "--timeout-s", str(query_seconds)]
-        server = subprocess.Popen([program, "serve-read-only", "-l", store, *bind], stdout=said, stderr=said)
+        server = subprocess.Popen([program, "serve-read-only", "-l", store, *bind], stdout=log_file, stderr=log_file)
     url = f"http://127.0.0.1:{port}/query"
     try:
         wait_until_it_answers(url, server, log)

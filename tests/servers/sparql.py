@@ -43,11 +43,11 @@ def free_port() -> int:
 def wait_until_it_answers(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
     """Return when the server answers an ASK; AssertionError with what it said when it does not."""
     ends = time.monotonic() + SECONDS
-    asked = f"{url}?{urlencode({'query': 'ASK {}'})}"
+    address = f"{url}?{urlencode({'query': 'ASK {}'})}"
     while time.monotonic() < ends:
         assert server.poll() is None, f"the server has ended: {log.read_text(errors='replace')[-2000:]}"
         try:
-            with urllib.request.urlopen(asked, timeout=5):  # noqa: S310 - our own address
+            with urllib.request.urlopen(address, timeout=5):  # noqa: S310 - our own address
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)

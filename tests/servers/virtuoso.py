@@ -50,9 +50,9 @@ def serving(graphs: Mapping[str, Path], folder: Path, query_seconds: int = 10) -
         _SETTINGS.format(folder=folder, port=port, http=http, rows=MOST_ROWS, seconds=query_seconds), encoding="utf-8"
     )
     log = folder / "log"
-    with log.open("wb") as said:
+    with log.open("wb") as log_file:
         command = ["virtuoso-t", "+foreground", "+configfile", str(settings)]
-        server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said)
+        server = subprocess.Popen(command, cwd=folder, stdout=log_file, stderr=log_file)
     url = f"http://127.0.0.1:{http}/sparql"
     try:
         wait_until_it_answers(url, server, log)

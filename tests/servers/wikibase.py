@@ -34,22 +34,22 @@ class Wiki:
     asked: list[dict[str, str]] = field(default_factory=list)
     ill: bool = False
 
-    def answer(self, asked: dict[str, str]) -> dict[str, Any]:
+    def answer(self, query: dict[str, str]) -> dict[str, Any]:
         """The answer of api.php to these parameters."""
-        self.asked.append(asked)
+        self.asked.append(query)
         if self.ill:
             return {"error": {"code": "readapidenied", "info": "The wiki is ill."}}
-        match asked["action"], asked.get("list"):
+        match query["action"], query.get("list"):
             case "wbgetentities", _:
-                return self._entities(asked)
+                return self._entities(query)
             case "wbsearchentities", _:
-                return {"search": [{"id": one} for one in self._begun(asked["search"])][: int(asked["limit"])]}
+                return {"search": [{"id": one} for one in self._begun(query["search"])][: int(query["limit"])]}
             case "query", "search":
-                return {"query": {"search": [{"ns": 0, "title": one} for one in self._with_words(asked["srsearch"])]}}
-        return {"error": {"code": "badvalue", "info": f"Unrecognized value for parameter action: {asked['action']}."}}
+                return {"query": {"search": [{"ns": 0, "title": one} for one in self._with_words(query["srsearch"])]}}
+        return {"error": {"code": "badvalue", "info": f"Unrecognized value for parameter action: {query['action']}."}}
 
-    def _entities(self, asked: dict[str, str]) -> dict[str, Any]:
-        ids = asked["ids"].split("|")
+    def _entities(self, query: dict[str, str]) -> dict[str, Any]:
+        ids = query["ids"].split("|")
         if len(ids) > _MOST:
             return {"error": {"code": "toomanyvalues", "info": f'Too many values for "ids". The limit is {_MOST}.'}}
         if beyond := next((one for one in ids if int(one[1:]) > 2**31 - 1), None):
@@ -57,7 +57,7 @@ class Wiki:
         entities = {}
         for one in ids:
             meant = _MERGED.get(one, one)
-            facts = self._facts(meant, asked["languages"].split("|"))
+            facts = self._facts(meant, query["languages"].split("|"))
             if meant != one:
                 facts["redirects"] = {"from": one, "to": meant}
             entities[one] = facts

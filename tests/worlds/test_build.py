@@ -31,7 +31,9 @@ x:b x:knows [ x:named "somebody" ] .
 """
 TRIPLES = '<http://x.example/a> <http://x.example/knows> <http://x.example/b> .\n_:b <http://x.example/n> "1" .\n'
 
-one_folder = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+one_folder = settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.fixture
@@ -49,14 +51,14 @@ def hash_of(worlds: Path, sources: WorldContents) -> str:
 
 
 def test_a_world_says_what_it_is(worlds):
-    told = build_world(
+    metadata = build_world(
         worlds, "isle", WorldContents(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl", {"licence": "CC0"})
     )
-    assert (told["name"], told["kind"], told["licence"]) == ("isle", "imported", "CC0")
-    assert (told["articles"], told["triples"], told["relations"]) == (7, 29, 6)
-    assert read_world_metadata(worlds, "isle") == told
-    assert list_worlds(worlds) == [told]
-    assert tomllib.loads((worlds / "isle" / "world.toml").read_text(encoding="utf-8")) == told
+    assert (metadata["name"], metadata["kind"], metadata["licence"]) == ("isle", "imported", "CC0")
+    assert (metadata["articles"], metadata["triples"], metadata["relations"]) == (7, 29, 6)
+    assert read_world_metadata(worlds, "isle") == metadata
+    assert list_worlds(worlds) == [metadata]
+    assert tomllib.loads((worlds / "isle" / "world.toml").read_text(encoding="utf-8")) == metadata
 
 
 @given(
@@ -67,13 +69,13 @@ def test_a_world_says_what_it_is(worlds):
     )
 )
 @settings(max_examples=examples(15), deadline=None)
-def test_whatever_is_told_of_a_world_can_be_read_again(tmp_path_factory, told):
+def test_any_metadata_of_a_world_can_be_read_again(tmp_path_factory, extra):
     home = tmp_path_factory.mktemp("home")
     own = {"name", "articles", "triples", "entities", "hash", "built"}
-    build_world(home, "w", WorldContents(ARTICLES[:1], metadata=told))
-    found = read_world_metadata(home, "w")
-    assert {key: value for key, value in found.items() if key in told and key not in own} == {
-        key: value for key, value in told.items() if key not in own
+    build_world(home, "w", WorldContents(ARTICLES[:1], metadata=extra))
+    metadata = read_world_metadata(home, "w")
+    assert {key: value for key, value in metadata.items() if key in extra and key not in own} == {
+        key: value for key, value in extra.items() if key not in own
     }
 
 
@@ -175,19 +177,19 @@ def test_an_article_given_twice_counts_once_and_the_order_does_not_count(tmp_pat
 
 
 def test_other_contents_have_another_hash(worlds):
-    found = {hash_of(worlds, WorldContents(ARTICLES[:n])) for n in range(1, 7)}
-    found.add(hash_of(worlds, WorldContents([Article("Title 1", ("Sentence 1.",), "Q2")])))
-    found.add(hash_of(worlds, WorldContents([Article("Title 1", ("Sentence 1", "."), "Q1")])))
-    assert len(found) == 8
+    hashes = {hash_of(worlds, WorldContents(ARTICLES[:n])) for n in range(1, 7)}
+    hashes.add(hash_of(worlds, WorldContents([Article("Title 1", ("Sentence 1.",), "Q2")])))
+    hashes.add(hash_of(worlds, WorldContents([Article("Title 1", ("Sentence 1", "."), "Q1")])))
+    assert len(hashes) == 8
 
 
 def test_the_hash_of_a_graph_depends_neither_on_its_order_nor_on_names_of_blank_nodes(worlds, tmp_path):
     lines = [*TRIPLES.splitlines(keepends=True), '_:b <http://x.example/n> "2" .\n']
-    found = set()
+    hashes = set()
     for number, order in enumerate(permutations(lines)):
         (tmp_path / f"{number}.nt").write_text("".join(order).replace("_:b", f"_:n{number}"))
-        found.add(hash_of(worlds, WorldContents(graph=tmp_path / f"{number}.nt")))
-    assert len(found) == 1
+        hashes.add(hash_of(worlds, WorldContents(graph=tmp_path / f"{number}.nt")))
+    assert len(hashes) == 1
     (tmp_path / "g.ttl").write_text(TURTLE)
     assert hash_of(worlds, WorldContents(graph=tmp_path / "g.ttl")) == hash_of(
         worlds, WorldContents(graph=tmp_path / "g.ttl")
@@ -203,14 +205,14 @@ from worlds.importers import read_articles
 here, home = Path(sys.argv[1]), Path(sys.argv[2])
 print(build_world(home, "w", WorldContents(read_articles(here / "isle.jsonl"), here / "isle.ttl"))["hash"])
 """
-    found = set()
+    outputs = set()
     for seed in ("0", "4242"):
         done = subprocess.run(
             [sys.executable, "-c", program, HERE, tmp_path / seed],
             env={**os.environ, "PYTHONHASHSEED": seed}, cwd=ROOT, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        found.add(done.stdout)
-    assert len(found) == 1
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
 
 
 def test_a_world_that_is_there_is_refused_unless_it_is_replaced(worlds):

@@ -16,7 +16,9 @@ from worlds.importers.files import MalformedFile
 from worlds.importers.jsonl import ENTITY_FIELDS
 from worlds.source import Article
 
-in_any_file = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_any_file = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
@@ -155,23 +157,23 @@ def test_an_unknown_format_lists_the_known(file_of):
     ],
 )
 def test_the_paragraphs_of_real_question_files_come_each_once(shared_data, file, form):
-    found = list(read_articles(shared_data / file, form))
-    told = {
+    articles = list(read_articles(shared_data / file, form))
+    expected = {
         (title.strip(), tuple(text.strip() for text in sentences if text.strip()))
         for record in json.loads((shared_data / file).read_text(encoding="utf-8"))
         for title, sentences in record["context"]
     }
-    assert {(article.title, article.sentences) for article in found} == told
-    assert len(found) == len(told)
-    assert [article.title for article in read_articles(shared_data / file)] == [article.title for article in found]
+    assert {(article.title, article.sentences) for article in articles} == expected
+    assert len(articles) == len(expected)
+    assert [article.title for article in read_articles(shared_data / file)] == [article.title for article in articles]
 
 
 def test_the_real_paragraphs_come_with_their_entities_and_sides(shared_data):
     file = shared_data / "world_2wiki" / "paragraphs.jsonl"
-    found = list(read_articles(file))
+    articles = list(read_articles(file))
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    assert len(found) == len(records) == 7035
-    assert [article.entity for article in found] == [record["wikidata_id"] for record in records]
+    assert len(articles) == len(records) == 7035
+    assert [article.entity for article in articles] == [record["wikidata_id"] for record in records]
     sides = {side: len(list(read_articles(file, where={"side": side}))) for side in ("text", "kg")}
     assert sides == {side: sum(record["side"] == side for record in records) for side in sides}
 
@@ -260,7 +262,9 @@ def test_any_json_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content
     is_refused_by_name_or_read(file_of(content))
 
 
-@given(st.fixed_dictionaries({"title": st.text(min_size=1), "text": st.text()}).map(lambda found: json_lines([found])))
+@given(
+    st.fixed_dictionaries({"title": st.text(min_size=1), "text": st.text()}).map(lambda record: json_lines([record]))
+)
 @in_any_file
 def test_any_text_is_cut_into_sentences_or_refused_by_name(file_of, content):
     is_refused_by_name_or_read(file_of(content))
@@ -274,7 +278,7 @@ def test_any_text_is_cut_into_sentences_or_refused_by_name(file_of, content):
         )
         | json_values,
         max_size=3,
-    ).map(lambda found: json.dumps(found).encode())
+    ).map(lambda record: json.dumps(record).encode())
 )
 @in_any_file
 def test_any_question_file_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content):

@@ -16,23 +16,23 @@ PAIR = ("Q2", "Q3")
 def test_every_relation_of_every_entity_is_there_with_its_values(isle):
     graph = isle.graph
     rows = graph.query("SELECT DISTINCT ?s WHERE { ?s ?p ?o FILTER(isIRI(?s)) }").rows
-    drawn = 0
+    compared = 0
     for entity in {row[0].value for row in rows}:
         if not graph.entities([entity]):
             continue
-        found = load_neighbourhood(graph, entity, most=100)
+        neighbourhood = load_neighbourhood(graph, entity, most=100)
         relations = graph.relations(entity)
-        assert {b.relation for b in found.branches if b.outgoing} == set(relations.outgoing)
-        for branch in found.branches:
-            drawn += 1
+        assert {b.relation for b in neighbourhood.branches if b.outgoing} == set(relations.outgoing)
+        for branch in neighbourhood.branches:
+            compared += 1
             node, way = f"<{terms.expand_id(entity)}>", f"<{terms.expand_predicate(branch.relation.id)}>"
             pattern = f"{node} {way} ?v" if branch.outgoing else f"?v {way} {node}"
-            wanted = {row[0].value for row in graph.query(f"SELECT ?v WHERE {{ {pattern} }}").rows}
-            shown = {value.entity or value.label for value in branch.values}
+            expected = {row[0].value for row in graph.query(f"SELECT ?v WHERE {{ {pattern} }}").rows}
+            actual = {value.entity or value.label for value in branch.values}
             assert not branch.more
             # What stands both ways is drawn once.
-            assert shown == wanted or (not branch.outgoing and shown < wanted)
-    assert drawn > 10
+            assert actual == expected or (not branch.outgoing and actual < expected)
+    assert compared > 10
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,8 @@ def test_what_the_graph_does_not_know_is_told(hub):
 
 
 def test_labels_are_given_for_entities_and_literals_stay_as_they_are(isle):
-    found = load_neighbourhood(isle.graph, "Q1")
-    labelled = [value for branch in found.branches for value in branch.values if value.entity]
+    neighbourhood = load_neighbourhood(isle.graph, "Q1")
+    labelled = [value for branch in neighbourhood.branches for value in branch.values if value.entity]
     assert labelled
     assert {value.entity: value.label for value in labelled} == {
         entity.id: entity.label for entity in isle.graph.entities([value.entity for value in labelled])

@@ -42,12 +42,12 @@ def select_schema_context(
     """What the model is told; the vocabulary is asked for only where no entity is known."""
     if not entities:
         vocabulary = graph.vocabulary()
-        known = list(vocabulary) if len(vocabulary) <= MAX_FULL_VOCABULARY else []
-        return SchemaContext((), tuple(map(_describe_relation, _rank_relations(question, known, encode))))
-    each = [(entity, _fetch_relations(graph, entity)) for entity in entities]
-    all_of_them = (relation for _, has in each for relation in (*has.outgoing, *has.incoming))
-    kept = _rank_relations(question, all_of_them, encode)
-    return SchemaContext(tuple(_describe_entity(entity, has, kept) for entity, has in each), ())
+        full_vocabulary = list(vocabulary) if len(vocabulary) <= MAX_FULL_VOCABULARY else []
+        return SchemaContext((), tuple(map(_describe_relation, _rank_relations(question, full_vocabulary, encode))))
+    relations_by_entity = [(entity, _fetch_relations(graph, entity)) for entity in entities]
+    all_of_them = (relation for _, has in relations_by_entity for relation in (*has.outgoing, *has.incoming))
+    selected = _rank_relations(question, all_of_them, encode)
+    return SchemaContext(tuple(_describe_entity(entity, has, selected) for entity, has in relations_by_entity), ())
 
 
 def _fetch_relations(graph: GraphSource, entity: Entity) -> Relations:
@@ -69,15 +69,15 @@ def _rank_relations(question: str, relations: Iterable[Relation], encode: Encode
     return [unique[place] for place in order[:MAX_RELATIONS]]
 
 
-def _describe_entity(entity: Entity, has: Relations, kept: Sequence[Relation]) -> dict[str, Any]:
-    shown = [[_describe_relation(one) for one in kept if one in way] for way in (has.outgoing, has.incoming)]
+def _describe_entity(entity: Entity, has: Relations, selected: Sequence[Relation]) -> dict[str, Any]:
+    directions = [[_describe_relation(one) for one in selected if one in way] for way in (has.outgoing, has.incoming)]
     return {
         "term": entity_term(entity.id),
         "label": _to_single_line(entity.label),
         "description": _to_single_line(entity.description or ""),
-        "outgoing": shown[0],
-        "incoming": shown[1],
-        "left": len(has.outgoing) + len(has.incoming) - len(shown[0]) - len(shown[1]),
+        "outgoing": directions[0],
+        "incoming": directions[1],
+        "left": len(has.outgoing) + len(has.incoming) - len(directions[0]) - len(directions[1]),
     }
 
 
@@ -140,10 +140,10 @@ def write_queries(
 ) -> QueryWritingResult:
     """The model's queries for the question, repaired at most twice; `failure` tells where the model fails."""
     facts = select_schema_context(graph, question, entities, encode)
-    asked = render_prompt(
+    prompt = render_prompt(
         "query_question", question=" ".join(question.split()), entities=facts.entities, others=facts.other_relations
     )
-    messages = [Message("system", render_prompt("query")), Message("user", asked)]
+    messages = [Message("system", render_prompt("query")), Message("user", prompt)]
     tried: list[QueryTrial] = []
     for repair in range(MAX_REPAIRS + 1):
         reply = ""
@@ -174,12 +174,12 @@ def _candidate_reading(candidate: _ReplyCandidate) -> str:
 def _parse_candidates(reply: str, model: str) -> list[_ReplyCandidate]:
     """The queries in the reply, each once; a fenced query without JSON around it is taken as it is."""
     try:
-        found = parse_reply(reply, _QueryReply, model).candidates
+        candidates = parse_reply(reply, _QueryReply, model).candidates
     except ReplyParseError:
-        found = [_ReplyCandidate(sparql=fenced) for fenced in _FENCED_QUERY.findall(reply)]
-        if not found:
+        candidates = [_ReplyCandidate(sparql=fenced) for fenced in _FENCED_QUERY.findall(reply)]
+        if not candidates:
             raise
-    unique = {" ".join(one.sparql.split()): one for one in reversed(found) if one.sparql.strip()}
+    unique = {" ".join(one.sparql.split()): one for one in reversed(candidates) if one.sparql.strip()}
     if not unique:
         raise ReplyParseError(f"{model} wrote no query.")
     return [_ReplyCandidate(sparql=one.sparql.strip(), reading=one.reading) for one in reversed(unique.values())][

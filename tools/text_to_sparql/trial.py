@@ -50,8 +50,8 @@ def _find_unknown_terms(graph: GraphSource, query: TokenizedQuery) -> list[str]:
     """What the query names and the graph does not have, as the query writes it."""
     named = dict(list(_iterate_graph_terms(query))[:_MAX_LOOKUPS])
     short = [id_ for id_ in named.values() if terms.expand_id(id_) != id_]
-    known = {entity.id for entity in graph.entities(list(dict.fromkeys(short)))} if short else set()
-    return [written for written, id_ in named.items() if id_ not in known and not _occurs_in_graph(graph, id_)]
+    existing = {entity.id for entity in graph.entities(list(dict.fromkeys(short)))} if short else set()
+    return [written for written, id_ in named.items() if id_ not in existing and not _occurs_in_graph(graph, id_)]
 
 
 def _occurs_in_graph(graph: GraphSource, id_: str) -> bool:

@@ -124,8 +124,8 @@ class GraphWriter:
 
     def _build_relations(self) -> list[Relation]:
         used = Counter(quad.predicate.value for quad in self._store)
-        found = [self._build_relation(iri) for iri in sorted(used) if iri not in terms.NAMING_PREDICATES]
-        return sorted(found, key=lambda relation: relation.id)
+        relations = [self._build_relation(iri) for iri in sorted(used) if iri not in terms.NAMING_PREDICATES]
+        return sorted(relations, key=lambda relation: relation.id)
 
     def _build_relation(self, iri: str) -> Relation:
         # Wikidata labels the property's entity, not the predicate that leads to a value.
@@ -205,15 +205,17 @@ class EmbeddedGraph:
 
     def entities(self, ids: Sequence[str]) -> list[Entity]:
         """The entities or properties of these ids, in their order; unknown ones are left out."""
-        wanted = {entity: iri for entity in ids if (iri := terms.expand_id(entity.strip()))}
-        found: dict[str, Entity] = {}
-        iris = list(dict.fromkeys(wanted.values()))
+        iris_by_id = {entity: iri for entity in ids if (iri := terms.expand_id(entity.strip()))}
+        entities: dict[str, Entity] = {}
+        iris = list(dict.fromkeys(iris_by_id.values()))
         for start in range(0, len(iris), _BATCH_SIZE):
             for facts in self._send_request({"describe": iris[start : start + _BATCH_SIZE]})["entities"]:
                 entity = self._build_entity(facts)
                 if entity is not None:
-                    found[facts["iri"]] = entity
-        return [found[wanted[entity]] for entity in ids if entity in wanted and wanted[entity] in found]
+                    entities[facts["iri"]] = entity
+        return [
+            entities[iris_by_id[entity]] for entity in ids if entity in iris_by_id and iris_by_id[entity] in entities
+        ]
 
     def entity_of(self, title: str) -> Entity:
         """The entity that the article of that title is about; NotFound when there is none."""
@@ -227,8 +229,8 @@ class EmbeddedGraph:
             else:
                 candidates = [article.entity, *candidates] if article.entity is not None else candidates
         for candidate in candidates:
-            known = self.entities([candidate])
-            return known[0] if known else Entity(candidate, title, title=title)
+            matches = self.entities([candidate])
+            return matches[0] if matches else Entity(candidate, title, title=title)
         raise NotFound(f"No entity of this world's graph is known for the article {title!r}; try searching its name.")
 
     def find(self, name: str, k: int = 5) -> list[Entity]:
@@ -240,10 +242,10 @@ class EmbeddedGraph:
         return self._names.has(name)
 
     def _require_entity(self, entity: str) -> Entity:
-        known = self.entities([entity])
-        if not known:
+        matches = self.entities([entity])
+        if not matches:
             raise NotFound(f"This world's graph does not know {entity!r}; ids look like Q42, or are full IRIs.")
-        return known[0]
+        return matches[0]
 
     def _build_entity(self, facts: dict[str, Any]) -> Entity | None:
         entity = terms.shorten_iri(facts["iri"])
@@ -284,10 +286,10 @@ def _english_sort_key(page: str) -> tuple[bool, str]:
 
 def _select_english(literals: list[list[str]]) -> list[str]:
     """The English ones; without any, those without a language, else all in the order of their languages."""
-    for wanted in ("en", ""):
-        chosen = [text for text, language in literals if language == wanted]
+    for tag in ("en", ""):
+        chosen = [text for text, language in literals if language == tag]
         if chosen:
-            return sorted(chosen, key=lambda text: (len(text), text)) if wanted == "" else chosen
+            return sorted(chosen, key=lambda text: (len(text), text)) if tag == "" else chosen
     return [text for text, _ in sorted(literals, key=lambda literal: (literal[1], literal[0]))]
 
 

@@ -89,8 +89,8 @@ class _UnsupportedQuery(Exception):
 
 def _encode_term(term: Any, store: ox.Store) -> dict[str, str] | None:
     if isinstance(term, ox.NamedNode):
-        known = terms.is_entity(term.value) or _has_triple(store, term, ox.NamedNode(terms.RDFS_LABEL), None)
-        return {"kind": "entity" if known else "iri", "value": terms.shorten_iri(term.value)}
+        is_entity = terms.is_entity(term.value) or _has_triple(store, term, ox.NamedNode(terms.RDFS_LABEL), None)
+        return {"kind": "entity" if is_entity else "iri", "value": terms.shorten_iri(term.value)}
     if isinstance(term, ox.Literal):
         cell = {"kind": "literal", "value": term.value, "datatype": term.datatype.value}
         return cell | {"language": term.language} if term.language else cell

@@ -74,24 +74,24 @@ class NameIndex:
 
     def find(self, name: str, k: int) -> list[str]:
         """The ids of the entities called so, best first: whole names, then beginnings, then parts."""
-        found: dict[str, None] = dict.fromkeys(self._find_exact(name, k))
+        ids: dict[str, None] = dict.fromkeys(self._find_exact(name, k))
         words = self._analyzer.analyze(replace_surrogates(name))[:_MAX_NAME_WORDS]
-        if len(found) < k and words:
-            wanted = normalize_name(name)
+        if len(ids) < k and words:
+            normalized = normalize_name(name)
             places = self._run_query(self._containing_query(words), max(50, 4 * k))
-            places.sort(key=lambda place: (not place[1].startswith(wanted), place[2], len(place[1])))
-            found |= dict.fromkeys(entity for entity, _, _ in places)
-        return list(found)[:k]
+            places.sort(key=lambda place: (not place[1].startswith(normalized), place[2], len(place[1])))
+            ids |= dict.fromkeys(entity for entity, _, _ in places)
+        return list(ids)[:k]
 
     def find_by_title(self, title: str) -> list[str]:
         """The ids of the entities whose article has that title, case aside."""
-        wanted = Query.boolean_query(
+        all_words_query = Query.boolean_query(
             [
                 (Occur.Must, self._exact_query(title)),
                 (Occur.Must, Query.term_query(self._schema, "kind", NAME_KINDS.index("title"))),
             ]
         )
-        return [entity for entity, _, _ in self._run_query(wanted, 5)]
+        return [entity for entity, _, _ in self._run_query(all_words_query, 5)]
 
     def has(self, name: str) -> bool:
         """Whether an entity has exactly that name, case aside."""

@@ -47,16 +47,16 @@ def check_query(sparql: str) -> None:
         raise QueryRefused("The query calls another server with SERVICE; ask this world's own graph without it.")
 
 
-def shorten_parser_message(said: str) -> str:
+def shorten_parser_message(message: str) -> str:
     """What Oxigraph's parser says, without the characters that it could have taken, which help nobody."""
-    return _CHARACTER_CLASSES.sub("", said)
+    return _CHARACTER_CLASSES.sub("", message)
 
 
 def _first_keyword(bare: str) -> str | None:
     """What the text sets out to do; told apart only for a plain word about it, as the parser takes no update either."""
     before = ""
-    for found in _WORD_PATTERN.finditer(bare):
-        word = found[0].casefold()
+    for match in _WORD_PATTERN.finditer(bare):
+        word = match[0].casefold()
         if word in _QUERY_KEYWORDS | UPDATE_KEYWORDS and before != "prefix":
             return word
         before = word

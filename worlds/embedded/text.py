@@ -126,20 +126,20 @@ class EmbeddedText:
 
     def article(self, title: str) -> Article:
         """The article of exactly that title, else of the first that differs in case; NotFound names the nearest."""
-        found = [self._load_article(address) for address in self._find_addresses("key", normalize_name(title), 20)]
-        for article in found:
+        articles = [self._load_article(address) for address in self._find_addresses("key", normalize_name(title), 20)]
+        for article in articles:
             if article.title == title:
                 return article
-        if found:
-            return found[0]
+        if articles:
+            return articles[0]
         near = list(dict.fromkeys(hit.title for hit in self.search(title, 3)))
         advice = f"; the nearest are {', '.join(repr(name) for name in near)}" if near else ""
         raise NotFound(f"There is no article titled {title!r}{advice}.")
 
     def list_titles(self, k: int) -> list[str]:
         """The titles of the first k articles of the index."""
-        found = self._searcher.search(Query.all_query(), k, count=False).hits
-        return [self._load_article(address).title for _, address in found]
+        matches = self._searcher.search(Query.all_query(), k, count=False).hits
+        return [self._load_article(address).title for _, address in matches]
 
     def has_title(self, title: str) -> bool:
         """Whether an article has that title, case aside."""
@@ -151,8 +151,8 @@ class EmbeddedText:
 
     def _find_addresses(self, field: str, value: str, limit: int) -> list[tantivy.DocAddress]:
         query = Query.term_query(self._schema, field, value, "basic")
-        found = [address for _, address in self._searcher.search(query, limit, count=False).hits]
-        return sorted(found, key=lambda address: (address.segment_ord, address.doc))
+        addresses = [address for _, address in self._searcher.search(query, limit, count=False).hits]
+        return sorted(addresses, key=lambda address: (address.segment_ord, address.doc))
 
     def _load_article(self, address: tantivy.DocAddress) -> Article:
         document = self._searcher.doc(address)
@@ -202,11 +202,11 @@ class EmbeddedText:
 
     def _title_queries(self, query: str) -> Iterator[Query]:
         """Every run of words of the query that may be a whole title: the longer, the more it tells."""
-        shown = re.findall(r"\w+", query)[:_MAX_QUERY_WORDS]
-        for start in range(len(shown)):
-            for end in range(start + 1, min(start + _MAX_NAME_WORDS, len(shown)) + 1):
-                run = shown[start:end]
-                if len(run) < len(shown) and not any(word[0].isupper() or word[0].isdigit() for word in run):
+        words = re.findall(r"\w+", query)[:_MAX_QUERY_WORDS]
+        for start in range(len(words)):
+            for end in range(start + 1, min(start + _MAX_NAME_WORDS, len(words)) + 1):
+                run = words[start:end]
+                if len(run) < len(words) and not any(word[0].isupper() or word[0].isdigit() for word in run):
                     continue
                 if run[0].lower() in STOP_WORDS and len(run) == 1:
                     continue

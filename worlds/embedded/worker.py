@@ -65,9 +65,9 @@ class GraphWorker:
         if "refused" in reply:
             raise QueryRefused(reply["refused"])
         if "unreadable" in reply:
-            said = shorten_parser_message(reply["unreadable"])
+            message = shorten_parser_message(reply["unreadable"])
             raise QueryRefused(
-                f"The query is no valid SELECT or ASK: {said} (line:column). Mend it there and run it again."
+                f"The query is no valid SELECT or ASK: {message} (line:column). Mend it there and run it again."
             )
         if "failed" in reply:
             raise SourceUnavailable(f"The graph could not answer: {reply['failed']}.")
@@ -131,21 +131,23 @@ class GraphWorker:
     def _describe_exit(self, process: subprocess.Popen[bytes]) -> SourceError:
         assert process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
         code = process.wait()
-        said = process.stderr.read().decode(errors="replace").strip()
-        if "memory allocation" in said or "MemoryError" in said or "bad_alloc" in said:
+        stderr = process.stderr.read().decode(errors="replace").strip()
+        if "memory allocation" in stderr or "MemoryError" in stderr or "bad_alloc" in stderr:
             return SourceTimeout(
-                f"The query was stopped at its limit of {self._limits.memory_bytes >> 20:,} MB of memory; ask for less, "
-                "for example with more conditions or without sorting."
+                f"The query was stopped at its limit of {self._limits.memory_bytes >> 20:,} MB of memory; "
+                "ask for less, for example with more conditions or without sorting."
             )
         # Only threads that Rust has started say so; the process's first one just dies of it.
-        if "overflowed its stack" in said or code == -signal.SIGSEGV:
+        if "overflowed its stack" in stderr or code == -signal.SIGSEGV:
             return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
         if code == -signal.SIGALRM:
             return SourceTimeout(
                 f"The query was stopped at its limit of {self._limits.timeout_seconds:g} s; ask for less."
             )
         why = (
-            f"ended by signal {-code}" if code < 0 else (said.splitlines()[-1] if said else f"ended with status {code}")
+            f"ended by signal {-code}"
+            if code < 0
+            else (stderr.splitlines()[-1] if stderr else f"ended with status {code}")
         )
         return SourceUnavailable(f"The process that answers queries to {self._folder} has died ({why}); ask again.")
 

@@ -33,10 +33,10 @@ def _list_files(source: Path) -> list[Path]:
         raise MalformedFile(source, None, "there is no such file or folder")
     if not source.is_dir():
         return [source]
-    found = sorted(path for path in source.iterdir() if path.name.endswith(ARTICLE_SUFFIXES))
-    if not found:
+    files = sorted(path for path in source.iterdir() if path.name.endswith(ARTICLE_SUFFIXES))
+    if not files:
         raise MalformedFile(source, None, f"the folder has no file that ends in {', '.join(ARTICLE_SUFFIXES)}")
-    return found
+    return files
 
 
 def _select_reader(file: Path, form: str) -> ArticleReader:

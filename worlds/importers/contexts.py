@@ -15,7 +15,7 @@ def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
         if not isinstance(record, dict):
             raise MalformedFile(file, None, f"record {place} is no JSON object")
         articles = _parse_paragraphs(record, file, place)
-        if any(str(record.get(field, "")) != wanted for field, wanted in where.items()):
+        if any(str(record.get(field, "")) != expected for field, expected in where.items()):
             continue
         for article in articles:
             if (article.title, article.sentences) not in seen:
@@ -27,18 +27,22 @@ def _parse_paragraphs(record: dict[str, Any], file: Path, place: int) -> list[Ar
     context = record.get("context")
     if not isinstance(context, list):
         raise MalformedFile(file, None, f"record {place} has no list 'context'")
-    found = []
+    articles = []
     entities = _parse_entities(record)
     for paragraph in context:
         match paragraph:
-            case [str(title), list(sentences)] if title.strip() and all(isinstance(each, str) for each in sentences):
-                texts = tuple(require_storable_text(each.strip(), file, None) for each in sentences if each.strip())
-                found.append(
+            case [str(title), list(sentences)] if title.strip() and all(
+                isinstance(sentence, str) for sentence in sentences
+            ):
+                texts = tuple(
+                    require_storable_text(sentence.strip(), file, None) for sentence in sentences if sentence.strip()
+                )
+                articles.append(
                     Article(require_storable_text(title.strip(), file, None), texts, entities.get(title) or None)
                 )
             case _:
                 raise MalformedFile(file, None, f"record {place} has a paragraph that is no [title, [sentence, ...]]")
-    return found
+    return articles
 
 
 def _parse_entities(record: dict[str, Any]) -> dict[str, str]:

@@ -69,10 +69,10 @@ def _read_line(stream: BinaryIO | gzip.GzipFile, file: Path, number: int) -> byt
 def iter_json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a JSON Lines file with their line numbers."""
     for number, text in iter_nonblank_lines(file):
-        found = parse_json(text, file, number)
-        if not isinstance(found, dict):
-            raise MalformedFile(file, number, f"a JSON object is needed, this is {_describe_type(found)}")
-        yield number, found
+        record = parse_json(text, file, number)
+        if not isinstance(record, dict):
+            raise MalformedFile(file, number, f"a JSON object is needed, this is {_describe_type(record)}")
+        yield number, record
 
 
 def read_text_file(file: Path) -> str:
@@ -88,10 +88,10 @@ def read_text_file(file: Path) -> str:
 
 def read_json_list(file: Path) -> list[Any]:
     """The list that a JSON file holds."""
-    found = parse_json(read_text_file(file), file, None)
-    if not isinstance(found, list):
-        raise MalformedFile(file, None, f"a JSON list is needed, this is {_describe_type(found)}")
-    return found
+    document = parse_json(read_text_file(file), file, None)
+    if not isinstance(document, list):
+        raise MalformedFile(file, None, f"a JSON list is needed, this is {_describe_type(document)}")
+    return document
 
 
 def parse_json(text: str, file: Path, line: int | None) -> Any:
@@ -120,14 +120,14 @@ def require_text_field(record: dict[str, Any], name: str, file: Path, line: int 
     """A text that the record must have and that must not be blank."""
     value = record.get(name)
     if not isinstance(value, str) or not value.strip():
-        said = (
+        reason = (
             "is missing"
             if value is None
             else "is blank"
             if isinstance(value, str)
             else f"is {_describe_type(value)}, not a text"
         )
-        raise MalformedFile(file, line, f"the field {name!r} {said}")
+        raise MalformedFile(file, line, f"the field {name!r} {reason}")
     return require_storable_text(value, file, line)
 
 

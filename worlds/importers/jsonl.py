@@ -34,7 +34,7 @@ def read_jsonl(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The articles of the file whose fields equal those of `where`."""
     for line, record in iter_json_objects(file):
         article = _parse_article(record, file, line)
-        if all(_field_text(record.get(field)) == wanted for field, wanted in where.items()):
+        if all(_field_text(record.get(field)) == expected for field, expected in where.items()):
             yield article
 
 
@@ -42,11 +42,11 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
     title = require_text_field(record, "title", file, line).strip()
     if record.get("sentences") is not None:
         sentences = record["sentences"]
-        if not isinstance(sentences, list) or not all(isinstance(each, str) for each in sentences):
+        if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
             raise MalformedFile(file, line, "the field 'sentences' is no list of texts")
         return Article(
             title,
-            tuple(require_storable_text(each, file, line) for each in sentences),
+            tuple(require_storable_text(sentence, file, line) for sentence in sentences),
             _parse_entity(record, file, line),
         )
     if "text" not in record:
@@ -59,8 +59,8 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
 
 def split_sentences(text: str, language: str = "en") -> tuple[str, ...]:
     """The sentences of a text, a paragraph's end ending one too."""
-    found = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment(language, part))
-    return tuple(sentence for sentence in found if sentence)
+    sentences = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment(language, part))
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:

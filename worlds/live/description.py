@@ -1,115 +1,55 @@
-"""A live world's world.toml: which wiki and which graph it asks, and how often they may be asked.
+"""A live world's world.toml: which wiki and which SPARQL endpoint it uses, and the limits of requests to them.
 
 presets/example.toml explains every field.
-
-Tables of a TOML file read field by field; whatever is wrong is told in one sentence with its place.
 """
 
 import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import SplitResult, urlsplit
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from worlds import terms
 from worlds.folder import WorldError
 from worlds.live.http.access import RequestPolicy
-from worlds.live.http.endpoint import LABEL_SOURCES, QUERY_METHODS, SEARCH_MODES, VOCABULARY_SOURCES, SparqlEndpoint
+from worlds.live.http.endpoint import LabelSource, QueryMethod, SearchMode, SparqlEndpoint, VocabularySource
 from worlds.live.http.request import get_host
 
-_IRI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
-_LANGUAGE_PATTERN = re.compile(r"[a-z]{2,12}(-[a-z0-9]{2,8})*")
+LIVE_KIND = "live"
+PRESETS_FOLDER = Path(__file__).parent / "presets"
+_IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
+_IRI_PATTERN = re.compile(_IRI)
 _PREFIX_PATTERN = re.compile(r"[A-Za-z](?:[\w.-]*[\w-])?")
 _HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]+")
+_VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED_HEADERS = frozenset(
     {"host", "user-agent", "accept-encoding", "content-length", "transfer-encoding", "connection"}
 )
-"""Headers that are Showhow's to write."""
-_VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Headers that Showhow sets itself."""
+_WIKIMEDIA_DOMAINS = ("wikipedia.org", "wikidata.org", "wikimedia.org")
+_WIKIMEDIA_MAX_CONCURRENT = 3
+"""Concurrent requests that the Wikimedia Foundation allows a program."""
+_MAX_SHOWN_LENGTH = 60
 
 
 class InvalidLiveConfig(WorldError):
-    """A description of a world has a field that is wrong, unknown or missing."""
+    """A field of world.toml is wrong, unknown or missing."""
 
 
-FieldParser = Callable[[Any], Any]
-"""Gives the value as it is used, or raises a ValueError that says what it should be."""
-
-
-def parse_fields(table: Mapping[str, Any], place: str, readers: Mapping[str, FieldParser]) -> dict[str, Any]:
-    """The values of a table's fields; WrongDescription for the first one that is wrong or that nobody knows."""
-    found = {}
-    for name, value in table.items():
-        if name not in readers:
-            near = get_close_matches(name, readers, 1)
-            meant = f"did you mean {near[0]}?" if near else f"it may have {', '.join(readers)}."
-            raise InvalidLiveConfig(f"{place} {name} is no field that is known; {meant}")
-        try:
-            found[name] = readers[name](value)
-        except ValueError as wrong:
-            raise InvalidLiveConfig(f"{place} {name} {wrong}.") from None
-    return found
-
-
-def parse_choice(choices: Sequence[str]) -> FieldParser:
-    """One of some words."""
-
-    def read(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"must be one of {', '.join(choices)}, not {_format_value(value)}")
-        return str(value)
-
-    return read
-
-
-def parse_integer(least: int, most: int) -> FieldParser:
-    """A whole number within bounds."""
-
-    def read(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be a whole number from {least:,} to {most:,}, not {_format_value(value)}")
-        return value
-
-    return read
-
-
-def parse_number(least: float, most: float) -> FieldParser:
-    """A number within bounds."""
-
-    def read(value: Any) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be a number from {least:g} to {most:,g}, not {_format_value(value)}")
-        return float(value)
-
-    return read
-
-
-def parse_text(value: Any) -> str:
-    """Some text."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"must be some text, not {_format_value(value)}")
-    return value.strip()
-
-
-def parse_boolean(value: Any) -> bool:
-    """true or false."""
-    if not isinstance(value, bool):
-        raise ValueError(f"must be true or false, not {_format_value(value)}")  # noqa: TRY004 - Reader's one error
-    return value
-
-
-def parse_url(value: Any) -> str:
-    """An address of the web without a query, a fragment or a password."""
+def _validate_url(value: Any) -> str:
     parts = _split_url(value)
     if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("must be an address such as https://query.wikidata.org/sparql")
+    # The value is not shown: it may contain a key.
     if parts.username is not None or parts.query or parts.fragment:
-        # The value is not shown: what stands there may well be a key.
         raise ValueError(
             "must be an address without ?, # and @; keys go into headers, which name an environment variable"
         )
@@ -119,240 +59,263 @@ def parse_url(value: Any) -> str:
 
 
 def _split_url(value: Any) -> SplitResult | None:
-    """The parts of an address; None for what is none."""
     if not isinstance(value, str) or not _IRI_PATTERN.fullmatch(value):
         return None
     try:
         parts = urlsplit(value)
-        # A port that is no number shows only when it is asked for.
+        # urlsplit checks the port only when it is read.
         port = parts.port
     except ValueError:
         return None
     return None if port == 0 else parts
 
 
-def parse_iri(value: Any) -> str:
-    """An IRI or the beginning of IRIs."""
-    if not isinstance(value, str) or not _IRI_PATTERN.fullmatch(value):
-        raise ValueError(f"must be an IRI such as http://www.wikidata.org/entity/, not {_format_value(value)}")
-    return value
-
-
-def parse_optional_iri(value: Any) -> str:
-    """An IRI, or "" for any."""
-    return "" if value == "" else parse_iri(value)
-
-
-def parse_language(value: Any) -> str:
-    """The code of a language."""
-    if not isinstance(value, str) or not _LANGUAGE_PATTERN.fullmatch(value):
-        raise ValueError(f"must be the code of a language such as en, not {_format_value(value)}")
-    return value
-
-
-def parse_prefixes(value: Any) -> dict[str, str]:
-    """Prefixes with their IRIs."""
+def _validate_prefixes(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError('must be a table of prefixes, such as { ex = "http://ex.example/" }')  # noqa: TRY004 - likewise
-    for name in value:
+        raise ValueError('must be a table of prefixes, such as { ex = "http://ex.example/" }')  # noqa: TRY004 - pydantic
+    for name, iri in value.items():
         if not _PREFIX_PATTERN.fullmatch(name):
-            raise ValueError(f"holds {name!r}, which cannot be a prefix")
-    return {name: parse_iri(place) for name, place in value.items()}
+            raise ValueError(f"contains {name!r}, which is not a valid prefix")
+        if not isinstance(iri, str) or not _IRI_PATTERN.fullmatch(iri):
+            raise ValueError(f"must be an IRI for {name}, such as http://ex.example/, not {_format_value(iri)}")
+    return value
 
 
-def parse_headers(value: Any) -> dict[str, str]:
-    """Names of headers with the names of the environment variables that hold their values."""
+def _validate_headers(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError('must be a table such as { Authorization = "MY_TOKEN" }')  # noqa: TRY004 - likewise
+        raise ValueError('must be a table such as { Authorization = "MY_TOKEN" }')  # noqa: TRY004 - pydantic
     for name, variable in value.items():
         if not _HEADER_PATTERN.fullmatch(name):
-            raise ValueError(f"holds {name!r}, which cannot be a header")
+            raise ValueError(f"contains {name!r}, which is not a valid header name")
         if name.lower() in _RESERVED_HEADERS:
-            raise ValueError(f"must leave {name} away, which Showhow writes itself")
+            raise ValueError(f"must not contain {name}, which Showhow sets itself")
         if not isinstance(variable, str) or not _VARIABLE_PATTERN.fullmatch(variable):
-            # What stands there is not shown: somebody may have put the key itself there.
-            raise ValueError(
-                f"must name for {name} an environment variable that holds the value, never the value itself"
-            )
-    return dict(value)
+            # The value is not shown: it may be the key itself.
+            raise ValueError(f"must name an environment variable for {name}, never the value itself")
+    return value
 
 
 def _format_value(value: Any) -> str:
-    told = repr(value)
-    return told if len(told) <= 60 else f"{told[:60]} ..."
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]} ..."
 
 
-LIVE_KIND = "live"
-PRESETS_FOLDER = Path(__file__).parent / "presets"
-_MAX_CONCURRENT = 64
-_WIKIMEDIA_DOMAINS = ("wikipedia.org", "wikidata.org", "wikimedia.org")
-_WIKIMEDIA_MAX_CONCURRENT = 3
-"""More at the same moment the Wikimedia Foundation asks programs not to have."""
+# A field's description completes the sentence "must be ..." of its error.
+Url = Annotated[str, BeforeValidator(_validate_url)]
+Iri = Annotated[str, Field(pattern=f"^{_IRI}$", description="an IRI such as http://www.wikidata.org/entity/")]
+OptionalIri = Annotated[str, Field(pattern=f"^({_IRI})?$", description='an IRI, or "" for any')]
+Language = Annotated[
+    str, Field(pattern=r"^[a-z]{2,12}(-[a-z0-9]{2,8})*$", description="the code of a language such as en")
+]
+Headers = Annotated[dict[str, str], BeforeValidator(_validate_headers)]
+"""Header names with the names of the environment variables that hold their values."""
+Prefixes = Annotated[dict[str, str], BeforeValidator(_validate_prefixes)]
+NonBlank = Annotated[str, Field(pattern=r"\S", description="some text")]
 
-TOP_LEVEL_FIELDS = {
-    "kind": parse_choice([LIVE_KIND]),
-    "title": parse_text,
-    "licence": parse_text,
-    "text": dict,
-    "graph": dict,
-    "limits": dict,
-}
-TABLE_FIELDS = {
-    "text": {
-        "kind": parse_choice(["mediawiki"]),
-        "api": parse_url,
-        "language": parse_language,
-        "headers": parse_headers,
-    },
-    "graph": {
-        "kind": parse_choice(["sparql"]),
-        "endpoint": parse_url,
-        "method": parse_choice(QUERY_METHODS),
-        "headers": parse_headers,
-        "default_graph": parse_iri,
-        "prefixes": parse_prefixes,
-        "labels": parse_choice(LABEL_SOURCES),
-        "label_service": parse_boolean,
-        "api": parse_url,
-        "vocabulary": parse_choice(VOCABULARY_SOURCES),
-        "search": parse_choice(SEARCH_MODES),
-        "articles": parse_optional_iri,
-        "entity": parse_iri,
-        "property": parse_iri,
-        "language": parse_language,
-        "rows": parse_integer(1, 10_000),
-    },
-    "limits": {
-        "at_once": parse_integer(1, _MAX_CONCURRENT),
-        "per_minute": parse_integer(1, 1_000_000),
-        "seconds": parse_number(1, 300),
-        "bytes": parse_integer(10_000, 1_000_000_000),
-        "attempts": parse_integer(1, 10),
-        "cache_days": parse_number(0, 36_500),
-    },
-}
-"""The fields of each table, with what reads them."""
+
+def _integer(least: int, most: int) -> Any:
+    return Field(default=None, ge=least, le=most, description=f"a whole number from {least:,} to {most:,}")
+
+
+def _number(least: float, most: float) -> Any:
+    return Field(
+        default=None, ge=least, le=most, allow_inf_nan=False, description=f"a number from {least:g} to {most:,g}"
+    )
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class TextTable(_Table):
+    """[text]: the wiki."""
+
+    kind: Literal["mediawiki"]
+    api: Url = Field(examples=["https://en.wikipedia.org/w/api.php"])
+    language: Language = "en"
+    headers: Headers = {}
+
+
+class GraphTable(_Table):
+    """[graph]: the SPARQL endpoint; the fields of SparqlEndpoint, its url called endpoint."""
+
+    kind: Literal["sparql"]
+    endpoint: Url = Field(examples=["https://query.wikidata.org/sparql"])
+    method: QueryMethod = "GET"
+    headers: Headers = {}
+    default_graph: Iri = ""
+    prefixes: Prefixes = {}
+    labels: LabelSource = "rdfs:label"
+    label_service: Annotated[bool, Field(description="true or false")] = False
+    api: Url = ""
+    vocabulary: VocabularySource = "scan"
+    search: SearchMode = "scan"
+    articles: OptionalIri = terms.ARTICLE_NAMESPACE
+    entity: Iri = terms.ENTITY_NAMESPACE
+    property: Iri = terms.DIRECT_NAMESPACE
+    language: Language = "en"
+    rows: int = _integer(1, 10_000)
+
+    @model_validator(mode="after")
+    def _require_api(self) -> "GraphTable":
+        for name in ("labels", "search"):
+            if getattr(self, name) == "api" and not self.api:
+                raise ValueError(f'{name} = "api" needs the field api, the address of the wiki\'s api.php')
+        return self
+
+
+class LimitsTable(_Table):
+    """[limits]: of requests to each host."""
+
+    at_once: int = _integer(1, 64)
+    per_minute: int = _integer(1, 1_000_000)
+    seconds: float = _number(1, 300)
+    bytes: int = _integer(10_000, 1_000_000_000)
+    attempts: int = _integer(1, 10)
+    cache_days: float = _number(0, 36_500)
+
+
+class LiveWorldFile(_Table):
+    """The whole world.toml of a live world."""
+
+    kind: Literal["live"]
+    title: NonBlank = ""
+    licence: NonBlank = ""
+    text: TextTable | None = None
+    graph: GraphTable | None = None
+    limits: LimitsTable = LimitsTable()
+
+    @model_validator(mode="after")
+    def _require_source(self) -> "LiveWorldFile":
+        if self.text is None and self.graph is None:
+            raise ValueError("the world has neither articles nor a graph; add a table [text], [graph] or both")
+        for host in self.hosts():
+            if host.endswith(_WIKIMEDIA_DOMAINS) and (self.limits.at_once or 0) > _WIKIMEDIA_MAX_CONCURRENT:
+                raise ValueError(
+                    f"[limits] at_once must be at most {_WIKIMEDIA_MAX_CONCURRENT} for {host}, as its operator requires"
+                )
+        return self
+
+    def hosts(self) -> list[str]:
+        """The hosts of all addresses, each once."""
+        addresses = [self.text.api] if self.text else []
+        addresses += [self.graph.endpoint, self.graph.api] if self.graph else []
+        return list(dict.fromkeys(get_host(address) for address in addresses if address))
+
+
+TABLES: dict[str, type[BaseModel]] = {"text": TextTable, "graph": GraphTable, "limits": LimitsTable}
 
 
 @dataclass(frozen=True, slots=True)
 class WikiConfig:
-    """A wiki whose articles a world has."""
+    """The wiki that has a world's articles."""
 
     api: str
     """The address of its api.php."""
     language: str = "en"
     headers: tuple[tuple[str, str], ...] = ()
-    """Names of headers and of the environment variables that hold their values."""
+    """Header names with the names of the environment variables that hold their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveWorldConfig:
-    """What a world.toml of the kind "live" says."""
+    """The configuration of a live world."""
 
     text: WikiConfig | None
     graph: SparqlEndpoint | None
     limits: RequestPolicy
-    """Without hosts and headers, which each source has of its own."""
+    """Without hosts and headers, which belong to each source."""
     metadata: dict[str, Any]
-    """What the lists of worlds show."""
+    """Metadata for lists of worlds."""
 
 
-def parse_live_config(written: str, file: str = "the description") -> LiveWorldConfig:
-    """The description in a text; WrongDescription names the field that is wrong, unknown or missing."""
+def parse_live_config(toml: str, file: str = "the description") -> LiveWorldConfig:
+    """Parse world.toml; InvalidLiveConfig names the field that is wrong, unknown or missing."""
     try:
-        table = tomllib.loads(written)
-    except tomllib.TOMLDecodeError as wrong:
-        raise InvalidLiveConfig(f"{file} is no TOML: {str(wrong)[:1].lower()}{str(wrong)[1:]}.") from wrong
-    for name in ("text", "graph", "limits"):
-        if not isinstance(table.get(name, {}), dict):
-            raise InvalidLiveConfig(f"{file}: {name} must be a table, written [{name}].")
-    top = parse_fields(table, f"{file}:", TOP_LEVEL_FIELDS)
-    if "kind" not in top:
-        raise InvalidLiveConfig(f'{file}: kind is missing; begin with kind = "live".')
-    text, graph = _parse_wiki_config(table, file), _parse_endpoint(table, file)
-    if text is None and graph is None:
-        raise InvalidLiveConfig(
-            f"{file} describes neither articles nor a graph; give it a table [text], [graph] or both."
-        )
-    limits = _parse_request_policy(table, file)
-    _check_wikimedia_limits(
-        limits, [address for address in (text and text.api, graph and graph.url, graph and graph.api) if address], file
+        table = tomllib.loads(toml)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidLiveConfig(f"{file} is not valid TOML: {str(error)[:1].lower()}{str(error)[1:]}.") from error
+    try:
+        described = LiveWorldFile.model_validate(table)
+    except ValidationError as error:
+        # An unknown field comes first: a misspelt field is also a missing one.
+        first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+        raise InvalidLiveConfig(f"{file}: {_describe_error(first)}") from None
+    wiki, graph = described.text, described.graph
+    return LiveWorldConfig(
+        WikiConfig(wiki.api, wiki.language, tuple(wiki.headers.items())) if wiki else None,
+        _build_endpoint(graph) if graph else None,
+        _build_request_policy(described.limits),
+        _build_metadata(table, described),
     )
-    return LiveWorldConfig(text, graph, limits, _build_metadata(table, text, graph))
 
 
 def read_preset(name: str) -> str:
-    """The text of a description that comes with Showhow."""
-    known = list_presets()
-    if name not in known:
-        raise InvalidLiveConfig(f"There is no preset {name!r}; there are {', '.join(known)}.")
+    """The text of a preset, a description that comes with Showhow."""
+    names = list_presets()
+    if name not in names:
+        raise InvalidLiveConfig(f"There is no preset {name!r}; there are {', '.join(names)}.")
     return (PRESETS_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def list_presets() -> list[str]:
-    """The names of the descriptions that come with Showhow."""
+    """The names of the presets."""
     return sorted(path.stem for path in PRESETS_FOLDER.glob("*.toml"))
 
 
-def _parse_wiki_config(table: dict[str, Any], file: str) -> WikiConfig | None:
-    if "text" not in table:
-        return None
-    found = parse_fields(table["text"], f"{file}: [text]", TABLE_FIELDS["text"])
-    _require_fields(found, f"{file}: [text]", kind="mediawiki", api="https://en.wikipedia.org/w/api.php")
-    return WikiConfig(found["api"], found.get("language", "en"), tuple(found.get("headers", {}).items()))
+def _describe_error(error: ErrorDetails) -> str:
+    """One sentence: table, field, what is wrong and what to write."""
+    location = [str(part) for part in error["loc"]]
+    if error["type"] == "value_error" and (not location or location[-1] in TABLES):
+        table = f"[{location[-1]}] " if location else ""
+        return f"{table}{error['ctx']['error']}."
+    table_name, name = location if len(location) > 1 else ("", location[0])
+    fields = (TABLES[table_name] if table_name else LiveWorldFile).model_fields
+    place = f"[{table_name}] {name}" if table_name else name
+    if error["type"] == "extra_forbidden":
+        near = get_close_matches(name, fields, 1)
+        return f"{place} is not a known field; " + (
+            f"did you mean {near[0]}?" if near else f"the fields are {', '.join(fields)}."
+        )
+    field = fields[name]
+    if error["type"] == "missing":
+        return f'{place} is missing; write for example {name} = "{(field.examples or get_args(field.annotation))[0]}".'
+    if error["type"] == "value_error":
+        return f"{place} {error['ctx']['error']}."
+    if not table_name and name in TABLES:
+        return f"{name} must be a table, written [{name}]."
+    expected = field.description or f"one of {', '.join(get_args(field.annotation))}"
+    return f"{place} must be {expected}, not {_format_value(error['input'])}."
 
 
-def _parse_endpoint(table: dict[str, Any], file: str) -> SparqlEndpoint | None:
-    if "graph" not in table:
-        return None
-    place = f"{file}: [graph]"
-    found = parse_fields(table["graph"], place, TABLE_FIELDS["graph"])
-    _require_fields(found, place, kind="sparql", endpoint="https://query.wikidata.org/sparql")
-    for name in ("labels", "search"):
-        if found.get(name) == "api" and "api" not in found:
-            raise InvalidLiveConfig(f'{place} {name} = "api" needs the field api, the address of the wiki\'s api.php.')
-    url = found.pop("endpoint")
-    del found["kind"]
-    found.setdefault("label_service", found.get("labels") == "service")
-    return SparqlEndpoint(url, **found)
+def _build_endpoint(graph: GraphTable) -> SparqlEndpoint:
+    fields = graph.model_dump(exclude={"kind", "endpoint"}, exclude_unset=True)
+    fields.setdefault("label_service", graph.labels == "service")
+    return SparqlEndpoint(graph.endpoint, **fields)
 
 
-def _parse_request_policy(table: dict[str, Any], file: str) -> RequestPolicy:
-    found = parse_fields(table.get("limits", {}), f"{file}: [limits]", TABLE_FIELDS["limits"])
-    usual = RequestPolicy(frozenset())
-    return RequestPolicy(
-        frozenset(),
-        max_concurrent=found.get("at_once", usual.max_concurrent),
-        max_per_minute=found.get("per_minute", usual.max_per_minute),
-        timeout_seconds=found.get("seconds", usual.timeout_seconds),
-        max_attempts=found.get("attempts", usual.max_attempts),
-        max_bytes=found.get("bytes", usual.max_bytes),
-        cache_lifetime=timedelta(days=found["cache_days"]) if "cache_days" in found else usual.cache_lifetime,
-    )
+def _build_request_policy(limits: LimitsTable) -> RequestPolicy:
+    parameters = {
+        "at_once": "max_concurrent",
+        "per_minute": "max_per_minute",
+        "seconds": "timeout_seconds",
+        "bytes": "max_bytes",
+        "attempts": "max_attempts",
+        "cache_days": "cache_lifetime",
+    }
+    values: dict[str, Any] = limits.model_dump(exclude_unset=True)
+    if "cache_days" in values:
+        values["cache_days"] = timedelta(days=values["cache_days"])
+    return RequestPolicy(frozenset(), **{parameters[name]: value for name, value in values.items()})
 
 
-def _check_wikimedia_limits(limits: RequestPolicy, addresses: list[str], file: str) -> None:
-    for host in map(get_host, addresses):
-        if host.endswith(_WIKIMEDIA_DOMAINS) and limits.max_concurrent > _WIKIMEDIA_MAX_CONCURRENT:
-            raise InvalidLiveConfig(
-                f"{file}: [limits] at_once must be at most {_WIKIMEDIA_MAX_CONCURRENT} for {host}, which asks for that."
-            )
-
-
-def _require_fields(found: dict[str, Any], place: str, **examples: str) -> None:
-    for name, value in examples.items():
-        if name not in found:
-            raise InvalidLiveConfig(f'{place} {name} is missing; write for example {name} = "{value}".')
-
-
-def _build_metadata(table: dict[str, Any], text: WikiConfig | None, graph: SparqlEndpoint | None) -> dict[str, Any]:
+def _build_metadata(table: dict[str, Any], described: LiveWorldFile) -> dict[str, Any]:
     digest = hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
-    found: dict[str, Any] = {"kind": LIVE_KIND, "hash": digest}
-    found |= {name: table[name] for name in ("title", "licence") if name in table}
-    if text is not None:
-        found |= {"articles of": get_host(text.api), "language": text.language}
-    if graph is not None:
-        found["graph of"] = get_host(graph.url)
-    addresses = [text.api if text else None, graph.url if graph else None, graph.api if graph else None]
-    found["hosts"] = list(dict.fromkeys(get_host(address) for address in addresses if address))
-    return found
+    metadata: dict[str, Any] = {"kind": LIVE_KIND, "hash": digest}
+    metadata |= {name: table[name] for name in ("title", "licence") if name in table}
+    if described.text is not None:
+        metadata |= {"articles of": get_host(described.text.api), "language": described.text.language}
+    if described.graph is not None:
+        metadata["graph of"] = get_host(described.graph.endpoint)
+    metadata["hosts"] = described.hosts()
+    return metadata

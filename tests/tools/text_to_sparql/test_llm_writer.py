@@ -24,16 +24,16 @@ BY_GRAMMAR = "SELECT DISTINCT ?answer WHERE { wd:Q1 wdt:P8 ?answer . }"
 
 
 def wrote(*queries: str) -> Says:
-    told = [{"sparql": query, "reading": f"reading {place}"} for place, query in enumerate(queries)]
-    return Says(json.dumps({"candidates": told}), usage=(300, 30))
+    candidates = [{"sparql": query, "reading": f"reading {place}"} for place, query in enumerate(queries)]
+    return Says(json.dumps({"candidates": candidates}), usage=(300, 30))
 
 
 def generate(
     context: ToolContext, script: Script, question: str = QUESTION, ids: str = "Q1"
 ) -> tuple[ToolResult, ModelServer]:
     with ModelServer(script) as server:
-        asked = replace(context, chat=server.chat(price=TokenPrice(1.0, 10.0)))
-        return get_tool("generateQuery").call(asked, {"question": question, "entity_ids": ids}), server
+        with_chat = replace(context, chat=server.chat(price=TokenPrice(1.0, 10.0)))
+        return get_tool("generateQuery").call(with_chat, {"question": question, "entity_ids": ids}), server
 
 
 def data_of(outcome: ToolResult) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_of_several_queries_those_that_do_not_answer_are_left_out_and_told(with_
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "problem"),
     [
         (BROKEN, "The query is no valid SELECT or ASK: error at 1:37"),
         (EMPTY, "It matches nothing in the graph."),
@@ -80,7 +80,7 @@ def test_of_several_queries_those_that_do_not_answer_are_left_out_and_told(with_
         ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "Only SELECT and ASK are answered"),
     ],
 )
-def test_a_query_of_no_use_is_repaired_with_what_the_endpoint_says(bad: str, told: str, with_encoder: ToolContext):
+def test_a_query_of_no_use_is_repaired_with_what_the_endpoint_says(bad: str, problem: str, with_encoder: ToolContext):
     outcome, server = generate(with_encoder, [wrote(bad), wrote(GOOD)])
     data = data_of(outcome)
     assert [one["sparql"] for one in data["candidates"]] == [GOOD]
@@ -89,8 +89,8 @@ def test_a_query_of_no_use_is_repaired_with_what_the_endpoint_says(bad: str, tol
     repair = server.requests[1].body["messages"]
     assert [message["role"] for message in repair] == ["system", "user", "assistant", "user"]
     assert bad in repair[3]["content"]
-    assert told in repair[3]["content"]
-    assert told in data["tried"][0]["trouble"]
+    assert problem in repair[3]["content"]
+    assert problem in data["tried"][0]["trouble"]
     assert outcome.usage is not None
     assert (outcome.usage.calls, outcome.usage.input_tokens) == (2, 600)
 
@@ -248,9 +248,9 @@ def test_labels_are_no_lines_of_their_own(with_encoder: ToolContext):
 
 @pytest.fixture
 def graph(with_encoder: ToolContext) -> GraphSource:
-    found = with_encoder.world.graph
-    assert found is not None
-    return found
+    graph = with_encoder.world.graph
+    assert graph is not None
+    return graph
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def graph(with_encoder: ToolContext) -> GraphSource:
     ],
 )
 def test_names_are_looked_up_in_the_graph_and_only_names(sparql: str, trouble: str | None, graph: GraphSource):
-    found = try_query(graph, sparql, "?").trouble
-    assert found is None if trouble is None else trouble in (found or "")
+    reason = try_query(graph, sparql, "?").trouble
+    assert reason is None if trouble is None else trouble in (reason or "")
 
 
 @pytest.mark.parametrize("failure", [SourceTimeout("too slow"), SourceUnavailable("gone")])

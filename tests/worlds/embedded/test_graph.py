@@ -49,9 +49,9 @@ def test_an_iri_without_a_label_is_no_entity(isle):
     assert cell == Cell("iri", "http://isle.example/SouthBay")
 
 
-@pytest.mark.parametrize(("asked", "answer"), [("wd:Q1 wdt:P22 wd:Q2", True), ("wd:Q2 wdt:P22 wd:Q1", False)])
-def test_an_ask_gives_yes_or_no(isle, asked, answer):
-    table = isle.graph.query(f"ASK {{ {asked} }}")
+@pytest.mark.parametrize(("pattern", "answer"), [("wd:Q1 wdt:P22 wd:Q2", True), ("wd:Q2 wdt:P22 wd:Q1", False)])
+def test_an_ask_gives_yes_or_no(isle, pattern, answer):
+    table = isle.graph.query(f"ASK {{ {pattern} }}")
     assert (table.boolean, table.columns, table.rows) == (answer, (), ())
 
 
@@ -108,15 +108,15 @@ def test_an_entity_has_its_english_names_its_description_and_its_articles_title(
 
 
 def test_entities_come_in_the_order_asked_and_unknown_ones_are_left_out(isle):
-    asked = ["Q2", "Q12345", "P22", "nonsense", "", "http://isle.example/Northpoint", "Q1", "Q2", "Q0", "q1"]
-    found = isle.graph.entities(asked)
-    assert [entity.id for entity in found] == ["Q2", "P22", "http://isle.example/Northpoint", "Q1", "Q2"]
-    assert [entity.label for entity in found] == ["Tom Quill", "father", "Northpoint", "Mara Quill", "Tom Quill"]
+    ids = ["Q2", "Q12345", "P22", "nonsense", "", "http://isle.example/Northpoint", "Q1", "Q2", "Q0", "q1"]
+    entities = isle.graph.entities(ids)
+    assert [entity.id for entity in entities] == ["Q2", "P22", "http://isle.example/Northpoint", "Q1", "Q2"]
+    assert [entity.label for entity in entities] == ["Tom Quill", "father", "Northpoint", "Mara Quill", "Tom Quill"]
 
 
 def test_what_has_no_english_name_has_the_one_there_is_or_the_end_of_its_iri(isle):
-    found = isle.graph.entities(["Q6", "http://isle.example/SouthBay", "http://isle.example/livesIn"])
-    assert [entity.label for entity in found] == ["Fährmann", 'Réunion "Sud"', "lives in"]
+    entities = isle.graph.entities(["Q6", "http://isle.example/SouthBay", "http://isle.example/livesIn"])
+    assert [entity.label for entity in entities] == ["Fährmann", 'Réunion "Sud"', "lives in"]
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_the_entity_of_an_article_is_found_by_its_title(isle, title, entity):
 
 
 def test_an_article_about_what_the_graph_does_not_hold_still_names_its_entity(isle):
-    found = isle.graph.entity_of("Lost Book")
-    assert (found.id, found.label, found.title) == ("Q99", "Lost Book", "Lost Book")
+    entity = isle.graph.entity_of("Lost Book")
+    assert (entity.id, entity.label, entity.title) == ("Q99", "Lost Book", "Lost Book")
 
 
 @pytest.mark.parametrize("title", ["No Such Page", "Empty Page", "", "🐙"])
@@ -166,12 +166,12 @@ def test_no_more_entities_are_found_than_wanted(isle):
 
 @pytest.mark.parametrize(("entity", "name"), ODD_NAMES.items())
 def test_names_with_quotes_line_ends_and_emoji_are_looked_up_safely(isle, entity, name):
-    assert [found.label for found in isle.graph.entities([entity])] == [name]
+    assert [match.label for match in isle.graph.entities([entity])] == [name]
     if entity != "Q4":
-        assert [found.id for found in isle.graph.find(name)][:1] == [entity]
+        assert [match.id for match in isle.graph.find(name)][:1] == [entity]
     else:
         # A run of spaces or line ends counts as one space in a name.
-        assert [found.id for found in isle.graph.find("two lines\\")] == [entity]
+        assert [match.id for match in isle.graph.find("two lines\\")] == [entity]
 
 
 @given(
@@ -191,11 +191,11 @@ def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isl
 
 
 def test_the_relations_of_an_entity_are_those_it_really_has(isle):
-    found = isle.graph.relations("Q1")
-    assert {relation.id for relation in found.outgoing} == {
+    relations = isle.graph.relations("Q1")
+    assert {relation.id for relation in relations.outgoing} == {
         "P22", "P569", "http://isle.example/livesIn", "http://isle.example/motto",
     }  # fmt: skip
-    assert found.incoming == ()
+    assert relations.incoming == ()
     assert [relation.id for relation in isle.graph.relations("Q2").incoming] == ["P22"]
     village = isle.graph.relations("http://isle.example/Northpoint")
     assert {relation.id for relation in village.incoming} == {"http://isle.example/livesIn", "http://isle.example/near"}

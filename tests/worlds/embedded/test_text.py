@@ -66,10 +66,10 @@ def test_whatever_is_typed_gives_at_most_k_different_hits_and_raises_nothing(isl
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_title_is_typed_is_an_article_or_not_found(isle, typed):
     try:
-        found = isle.text.article(typed)
+        article = isle.text.article(typed)
     except NotFound:
         return
-    assert " ".join(found.title.casefold().split()) == " ".join(typed.replace("_", " ").casefold().split())
+    assert " ".join(article.title.casefold().split()) == " ".join(typed.replace("_", " ").casefold().split())
 
 
 @pytest.mark.parametrize("words", ["", "   ", "?!", "🐙"])
@@ -151,8 +151,8 @@ def test_an_index_that_is_gone_is_told_so(tmp_path):
 
 def test_a_whole_real_question_finds_the_article_that_it_starts_from(real_text, shared_data):
     questions = json.loads((shared_data / "world_2wiki" / "questions_300.json").read_text(encoding="utf-8"))
-    asked = [question for question in questions if question["type"] in ("compositional", "inference")]
-    assert len(asked) == 166
-    found = [q["gold_titles"][0] in titles(real_text.search(q["question"], 5)) for q in asked]
+    selected = [question for question in questions if question["type"] in ("compositional", "inference")]
+    assert len(selected) == 166
+    hits = [q["gold_titles"][0] in titles(real_text.search(q["question"], 5)) for q in selected]
     # All 166 were found when this was written.
-    assert sum(found) / len(asked) >= 0.97
+    assert sum(hits) / len(selected) >= 0.97

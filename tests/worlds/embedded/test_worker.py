@@ -56,25 +56,25 @@ HARMLESS = {
 @pytest.fixture
 def counting_server():
     """A server on this machine; gives its address and the list of what was asked of it."""
-    asked: list[str] = []
+    clients: list[str] = []
 
     class Counting(BaseHTTPRequestHandler):
         def handle_one_request(self) -> None:
-            asked.append(str(self.client_address))
+            clients.append(str(self.client_address))
             self.close_connection = True
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Counting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/sparql", asked
+    yield f"http://127.0.0.1:{server.server_port}/sparql", clients
     server.shutdown()
     server.server_close()
 
 
 @pytest.fixture
 def worker(crowd_folder):
-    found = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(timeout_seconds=5))
-    yield found
-    found.close()
+    started = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(timeout_seconds=5))
+    yield started
+    started.close()
 
 
 def gone(process: int) -> bool:
@@ -106,24 +106,24 @@ def test_the_word_service_where_it_calls_nothing_is_no_reason_to_refuse(crowd, s
 
 
 def test_no_request_leaves_the_graph(crowd, counting_server):
-    address, asked = counting_server
+    address, clients = counting_server
     for sparql in CALLS.values():
         with pytest.raises(QueryRefused):
             crowd.query(sparql.replace(URL, address))
-    assert asked == []
+    assert clients == []
 
 
 def test_no_request_leaves_the_process_even_if_nobody_has_looked_at_the_query(worker, counting_server):
-    address, asked = counting_server
+    address, clients = counting_server
     for sparql in CALLS.values():
         # Without the guard each is tried, fails, or is no SPARQL: what counts is that nothing arrives.
         with suppress(SourceError):
             worker.request({"sparql": sparql.replace(URL, address)})
-    assert asked == []
+    assert clients == []
     # A process that has not left the network does call: so it is not for lack of trying.
     with suppress(OSError, RuntimeError):
         list(Store().query(CALLS["plain"].replace(URL, address)))
-    assert len(asked) == 1
+    assert len(clients) == 1
 
 
 def test_a_killed_process_is_told_once_and_then_replaced(worker):
@@ -156,7 +156,7 @@ def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
 
 
 @pytest.mark.parametrize(
-    ("sparql", "said"),
+    ("sparql", "message"),
     [
         ("INSERT DATA { <a:b> <a:c> <a:d> }", "would change the graph"),
         ("PREFIX x: <http://x/>\n# all of it\nDELETE WHERE { x:a ?b ?c }", "would change the graph"),
@@ -165,10 +165,10 @@ def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
         ("PREFIX insert: <http://x/> SELECT * { ?a ?b }", "error at 1:"),
     ],
 )
-def test_a_refusal_says_what_is_wrong_and_no_more(crowd, sparql, said):
-    with pytest.raises(QueryRefused, match=said) as refused:
+def test_a_refusal_says_what_is_wrong_and_no_more(crowd, sparql, message):
+    with pytest.raises(QueryRefused, match=message) as refused:
         crowd.query(sparql)
-    assert ("line:column" in str(refused.value)) == said.startswith("error")
+    assert ("line:column" in str(refused.value)) == message.startswith("error")
 
 
 def test_a_closed_worker_has_no_process(worker):

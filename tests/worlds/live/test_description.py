@@ -9,9 +9,9 @@ import pytest
 
 from worlds.folder import WorldError, WorldExists
 from worlds.live.description import (
-    TABLE_FIELDS,
-    TOP_LEVEL_FIELDS,
+    TABLES,
     InvalidLiveConfig,
+    LiveWorldFile,
     list_presets,
     parse_live_config,
     read_preset,
@@ -33,24 +33,24 @@ api = "http://127.0.0.1:8080/api.php"
 """
 
 
-def test_a_small_description_has_the_usual_values_for_the_rest():
-    found = parse_live_config(SMALL)
-    assert found.text is None
-    assert found.graph == SparqlEndpoint("http://127.0.0.1:7878/query")
-    assert (found.limits.max_concurrent, found.limits.cache_lifetime) == (3, timedelta(days=7))
-    assert found.metadata["hosts"] == ["127.0.0.1:7878"]
+def test_fields_left_out_have_their_defaults():
+    config = parse_live_config(SMALL)
+    assert config.text is None
+    assert config.graph == SparqlEndpoint("http://127.0.0.1:7878/query")
+    assert (config.limits.max_concurrent, config.limits.cache_lifetime) == (3, timedelta(days=7))
+    assert config.metadata["hosts"] == ["127.0.0.1:7878"]
 
 
-def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_it():
+def test_the_example_has_every_field_and_all_of_them_are_read():
     table = tomllib.loads(read_preset("example"))
-    found = parse_live_config(read_preset("example"))
-    assert found.graph is not None
+    config = parse_live_config(read_preset("example"))
+    assert config.graph is not None
     for name, value in table["graph"].items():
-        known = {"endpoint": found.graph.url, "kind": "sparql"}
-        assert known.get(name, getattr(found.graph, name, None)) == value
-    assert found.graph.headers == {"X-Api-Key": "OUR_GRAPH_KEY"}
+        renamed = {"endpoint": config.graph.url, "kind": "sparql"}
+        assert renamed.get(name, getattr(config.graph, name, None)) == value
+    assert config.graph.headers == {"X-Api-Key": "OUR_GRAPH_KEY"}
     limits = table["limits"]
-    assert replace(found.limits, hosts=frozenset()) == RequestPolicy(
+    assert replace(config.limits, hosts=frozenset()) == RequestPolicy(
         frozenset(),
         max_concurrent=limits["at_once"],
         max_per_minute=limits["per_minute"],
@@ -59,14 +59,14 @@ def test_every_field_of_the_example_is_read_and_every_field_there_is_stands_in_i
         max_bytes=limits["bytes"],
         cache_lifetime=timedelta(days=limits["cache_days"]),
     )
-    assert {name: set(table[name]) for name in TABLE_FIELDS} == {
-        name: set(fields) for name, fields in TABLE_FIELDS.items()
+    assert {name: set(table[name]) for name in TABLES} == {
+        name: set(model.model_fields) for name, model in TABLES.items()
     }
-    assert set(table) == set(TOP_LEVEL_FIELDS)
+    assert set(table) == set(LiveWorldFile.model_fields)
 
 
 @pytest.mark.parametrize("name", list_presets())
-def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name, tmp_path):
+def test_every_preset_can_be_added_and_opened(name, tmp_path):
     about = add_live_world(tmp_path, "w", read_preset(name), name).metadata
     keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b"}
     world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
@@ -76,20 +76,23 @@ def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name,
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
-        ("kind = \n", "is no TOML.*line 1"),
+        ("kind = \n", "is not valid TOML.*line 1"),
         ("", "kind is missing"),
         ('kind = "imported"', "kind must be one of live, not 'imported'"),
         ('kind = "live"', "neither articles nor a graph"),
         ('kind = "live"\ngraph = 3', r"graph must be a table, written \[graph\]"),
-        (SMALL + 'methods = "GET"', r"\[graph\] methods is no field that is known; did you mean method\?"),
-        (SMALL + "xyzzy = 1", r"\[graph\] xyzzy is no field that is known; it may have kind, endpoint"),
+        (SMALL + 'methods = "GET"', r"\[graph\] methods is not a known field; did you mean method\?"),
+        (SMALL + "xyzzy = 1", r"\[graph\] xyzzy is not a known field; the fields are kind, endpoint"),
         (SMALL + 'method = "PUT"', r"\[graph\] method must be one of GET, POST form, POST direct, not 'PUT'"),
         (SMALL + "rows = true", r"\[graph\] rows must be a whole number from 1 to 10,000, not True"),
         (SMALL + "rows = 100000", r"\[graph\] rows must be"),
         (SMALL + "prefixes = 3", r"\[graph\] prefixes must be a table"),
-        (SMALL + 'prefixes = { "a b" = "http://x/" }', r"\[graph\] prefixes holds 'a b', which cannot be a prefix"),
+        (
+            SMALL + 'prefixes = { "a b" = "http://x/" }',
+            r"\[graph\] prefixes contains 'a b', which is not a valid prefix",
+        ),
         (SMALL + 'prefixes = { a = "x> . " }', r"\[graph\] prefixes must be an IRI"),
         (SMALL + 'default_graph = "no iri"', r"\[graph\] default_graph must be an IRI"),
         (SMALL + 'articles = "\\"}"', r"\[graph\] articles must be an IRI"),
@@ -103,17 +106,24 @@ def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name,
         (SMALL.replace("/query", "/query?key=secret"), r"\[graph\] endpoint must be an address without"),
         (
             SMALL + 'headers = { Authorization = "Bearer secret" }',
-            r"\[graph\] headers must name for Authorization an env",
+            r"\[graph\] headers must name an environment variable for Authorization",
         ),
         (
             SMALL + 'headers = { user-agent = "A" }',
-            r"\[graph\] headers must leave user-agent away, which Showhow writes",
+            r"\[graph\] headers must not contain user-agent, which Showhow sets",
         ),
         (SMALL.replace("127.0.0.1", "wörld.example"), r"\[graph\] endpoint must be an address in plain characters"),
         (SMALL.replace("/query", "/quéry"), r"\[graph\] endpoint must be an address in plain characters"),
-        (SMALL + 'headers = { "X Y" = "A" }', r"\[graph\] headers holds 'X Y', which cannot be a header"),
+        (SMALL + 'headers = { "X Y" = "A" }', r"\[graph\] headers contains 'X Y', which is not a valid header"),
         (SMALL.replace('endpoint = "http://127.0.0.1:7878/query"', ""), r"\[graph\] endpoint is missing; write for"),
         (SMALL + "[limits]\nseconds = 0", r"\[limits\] seconds must be a number from 1 to 300, not 0"),
+        (SMALL + "[limits]\nseconds = nan", r"\[limits\] seconds must be a number from 1 to 300, not nan"),
+        (SMALL + "[limits]\nattempts = true", r"\[limits\] attempts must be a whole number from 1 to 10, not True"),
+        (SMALL + "[limits]\nseconds = true", r"\[limits\] seconds must be a number from 1 to 300, not True"),
+        (SMALL + "language = 'en\nx'", r"is not valid TOML"),
+        (SMALL + 'language = "en\\n"', r"\[graph\] language must be the code of a language such as en, not 'en"),
+        ('title = " "\n' + SMALL, r": title must be some text, not ' '"),
+        (SMALL + "headers = 'secret'", r"\[graph\] headers must be a table such as"),
         (SMALL + "[limits]\ncache_days = -1", r"\[limits\] cache_days must be a number"),
         (SMALL + "[limits]\nat_once = 100", r"\[limits\] at_once must be a whole number from 1 to 64"),
         (
@@ -121,18 +131,20 @@ def test_every_description_that_comes_with_showhow_can_be_added_and_opened(name,
             r"at_once must be at most 3 for en\.wikipedia\.org",
         ),
         (SMALL + WIKI.replace("mediawiki", "wiki"), r"\[text\] kind must be one of mediawiki"),
-        (SMALL + WIKI.replace("api =", "apis ="), r"\[text\] apis is no field that is known; did you mean api\?"),
+        (SMALL + WIKI.replace("api =", "apis ="), r"\[text\] apis is not a known field; did you mean api\?"),
     ],
 )
-def test_a_wrong_description_is_told_in_one_sentence_with_its_place_and_leaves_nothing(written, told, tmp_path):
-    with pytest.raises(InvalidLiveConfig, match=told) as wrong:
+def test_an_invalid_description_is_reported_in_one_sentence_with_table_and_field_and_leaves_no_files(
+    written, message, tmp_path
+):
+    with pytest.raises(InvalidLiveConfig, match=message) as wrong:
         add_live_world(tmp_path, "w", written, "world.toml")
     assert "\n" not in str(wrong.value)
     assert "secret" not in str(wrong.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_live_world_is_described_anew_and_keeps_its_answers(tmp_path):
+def test_replacing_the_description_keeps_recorded_responses(tmp_path):
     add_live_world(tmp_path, "w", SMALL, "small")
     (tmp_path / "w" / "answers.sqlite").write_bytes(b"")
     before = read_world_metadata(tmp_path, "w")
@@ -159,14 +171,14 @@ def test_comments_and_order_do_not_change_the_hash_and_a_value_does():
     assert parse_live_config(SMALL + "rows = 5").metadata["hash"] != parse_live_config(SMALL).metadata["hash"]
 
 
-def test_a_description_damaged_later_is_told_with_its_file(tmp_path):
+def test_an_error_in_a_stored_description_names_its_file(tmp_path):
     add_live_world(tmp_path, "w", SMALL, "small")
     (tmp_path / "w" / "world.toml").write_text(SMALL + "rows = 0", encoding="utf-8")
     with pytest.raises(WorldError, match=r"w/world\.toml: \[graph\] rows must be"):
         list_worlds(tmp_path)
 
 
-def test_a_header_comes_from_the_environment_and_its_value_is_nowhere_to_be_read(tmp_path, caplog):
+def test_a_header_value_comes_from_the_environment_and_is_never_stored_or_logged(tmp_path, caplog):
     with_key = SMALL + 'headers = { Authorization = "GRAPH_KEY" }'
     add_live_world(tmp_path, "w", with_key, "w")
     live = Access(contact="tests@showhow.example")
@@ -179,7 +191,7 @@ def test_a_header_comes_from_the_environment_and_its_value_is_nowhere_to_be_read
     world = open_world(tmp_path, "w", live, {"GRAPH_KEY": "planted-key-271"})
     with pytest.raises(SourceUnavailable):
         world.graph.query("ASK {}")
-    shown = [repr(world), repr(vars(world.graph)), str(read_world_metadata(tmp_path, "w")), caplog.text]
+    texts = [repr(world), repr(vars(world.graph)), str(read_world_metadata(tmp_path, "w")), caplog.text]
     files = b"".join(path.read_bytes() for path in Path(tmp_path).rglob("*") if path.is_file())
     assert b"planted-key-271" not in files
-    assert not any("planted-key-271" in text for text in shown)
+    assert not any("planted-key-271" in text for text in texts)

@@ -75,9 +75,9 @@ def test_an_iri_without_a_label_is_no_entity(isle):
     assert cell == Cell("iri", SOUTH_BAY)
 
 
-@pytest.mark.parametrize(("asked", "answer"), [("wd:Q1 wdt:P22 wd:Q2", True), ("wd:Q2 wdt:P22 wd:Q1", False)])
-def test_an_ask_gives_yes_or_no(isle, asked, answer):
-    table = isle.query(f"ASK {{ {asked} }}")
+@pytest.mark.parametrize(("pattern", "answer"), [("wd:Q1 wdt:P22 wd:Q2", True), ("wd:Q2 wdt:P22 wd:Q1", False)])
+def test_an_ask_gives_yes_or_no(isle, pattern, answer):
+    table = isle.query(f"ASK {{ {pattern} }}")
     assert (table.boolean, table.columns, table.rows) == (answer, (), ())
 
 
@@ -131,15 +131,15 @@ def test_an_entity_has_its_english_names_its_description_and_its_articles_title(
 
 
 def test_entities_come_in_the_order_asked_and_unknown_ones_are_left_out(isle):
-    asked = ["Q2", "Q12345", "P22", "nonsense", "", NORTHPOINT, "Q1", "Q2", "Q0", "q1", "x:%"]
-    found = isle.entities(asked)
-    assert [entity.id for entity in found] == ["Q2", "P22", NORTHPOINT, "Q1", "Q2"]
-    assert [entity.label for entity in found] == ["Tom Quill", "father", "Northpoint", "Mara Quill", "Tom Quill"]
+    ids = ["Q2", "Q12345", "P22", "nonsense", "", NORTHPOINT, "Q1", "Q2", "Q0", "q1", "x:%"]
+    entities = isle.entities(ids)
+    assert [entity.id for entity in entities] == ["Q2", "P22", NORTHPOINT, "Q1", "Q2"]
+    assert [entity.label for entity in entities] == ["Tom Quill", "father", "Northpoint", "Mara Quill", "Tom Quill"]
 
 
 def test_what_has_no_english_name_has_the_one_there_is_or_the_end_of_its_iri(isle):
-    found = isle.entities(["Q6", SOUTH_BAY, "http://isle.example/livesIn"])
-    assert [entity.label for entity in found] == ["Fährmann", 'Réunion "Sud"', "lives in"]
+    entities = isle.entities(["Q6", SOUTH_BAY, "http://isle.example/livesIn"])
+    assert [entity.label for entity in entities] == ["Fährmann", 'Réunion "Sud"', "lives in"]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_no_more_entities_are_found_than_wanted(isle):
 
 
 def test_names_with_quotes_line_ends_and_emoji_are_read_whole(isle):
-    found = isle.entities(["Q3", "Q4", "Q5"])
-    assert [one.label for one in found] == ['Ole "the Oar" O\'Hara', "two\nlines\\", "🐙 Kraken 🐙"]
+    entities = isle.entities(["Q3", "Q4", "Q5"])
+    assert [one.label for one in entities] == ['Ole "the Oar" O\'Hara', "two\nlines\\", "🐙 Kraken 🐙"]
 
 
 @given(st.one_of(st.text(), st.text("x:/[]%#@.?").map("x:".__add__), st.text("\"'\\<>{}?*+.|()[]^$ \n\u0130ßé🐙aQ1")))
@@ -217,11 +217,11 @@ def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isl
 
 
 def test_the_relations_of_an_entity_are_those_it_really_has(isle):
-    found = isle.relations("Q1")
-    assert {relation.id for relation in found.outgoing} == {
+    relations = isle.relations("Q1")
+    assert {relation.id for relation in relations.outgoing} == {
         "P22", "P569", "http://isle.example/livesIn", "http://isle.example/motto",
     }  # fmt: skip
-    assert found.incoming == ()
+    assert relations.incoming == ()
     assert [relation.id for relation in isle.relations("Q2").incoming] == ["P22"]
     assert {r.id for r in isle.relations(NORTHPOINT).incoming} == {
         "http://isle.example/livesIn", "http://isle.example/near",
@@ -245,8 +245,8 @@ def test_the_vocabulary_names_every_relation_with_what_it_leads_to(isle):
 
 
 def test_labels_and_values_of_a_neighbourhood_are_those_of_the_graph(isle):
-    found = load_neighbourhood(isle, "Q1")
-    assert {(b.relation.label, tuple(value.label for value in b.values)) for b in found.branches} == {
+    neighbourhood = load_neighbourhood(isle, "Q1")
+    assert {(b.relation.label, tuple(value.label for value in b.values)) for b in neighbourhood.branches} == {
         ("father", ("Tom Quill",)),
         ("date of birth", ("1931-03-05T00:00:00Z",)),
         ("lives in", ("Northpoint",)),
@@ -288,17 +288,17 @@ def test_a_hundred_entities_of_a_real_graph_are_labelled_as_asked(real):
 
 
 def test_the_vocabulary_of_a_real_graph_is_named(real):
-    known = {relation.id: relation for relation in real.vocabulary()}
-    assert known["P57"].label == "director"
-    assert (known["P569"].label, known["P569"].value) == ("date of birth", "date")
+    vocabulary = {relation.id: relation for relation in real.vocabulary()}
+    assert vocabulary["P57"].label == "director"
+    assert (vocabulary["P569"].label, vocabulary["P569"].value) == ("date of birth", "date")
 
 
 def test_a_family_is_drawn_from_a_real_graph(real):
     ((child, father),) = real.query("SELECT ?c ?f { ?c wdt:P22 ?f . ?f wdt:P22 ?g } ORDER BY ?c LIMIT 1").rows
-    found = build_family(GraphKinshipSource(real), child.value)
-    assert father.value in found.parents[child.value]
+    family = build_family(GraphKinshipSource(real), child.value)
+    assert father.value in family.parents[child.value]
 
 
 def test_an_entity_of_a_real_graph_is_found_by_its_label(real):
     ((one, name),) = real.query("SELECT ?s ?n { ?s wdt:P57 ?o ; rdfs:label ?n } ORDER BY ?s LIMIT 1").rows
-    assert one.value in {found.id for found in real.find(name.value)}
+    assert one.value in {match.id for match in real.find(name.value)}

@@ -51,17 +51,17 @@ def find_anchors(words: Sequence[QuestionWord], entities: Sequence[Entity]) -> t
 
     Exact names win over similar ones, long ones over short ones, so that "Ada Reed" is not found in "Ada Reed Hall".
     """
-    found: list[Anchor] = []
+    anchors: list[Anchor] = []
     names = [(name, entity) for entity in entities for name in entity_names(entity)]
     for name, entity in sorted(names, key=lambda pair: -len(pair[0])):
-        if all(anchor.entity is not entity for anchor in found):
-            found.extend(_match_exact(words, name, entity, found))
+        if all(anchor.entity is not entity for anchor in anchors):
+            anchors.extend(_match_exact(words, name, entity, anchors))
     for search in (_match_similar, _match_capitalised):
         for entity in entities:
-            if all(anchor.entity is not entity for anchor in found):
-                found.extend(search(words, entity, found))
-    named = [anchor.entity for anchor in found]
-    return sorted(found, key=lambda anchor: anchor.start), [e for e in entities if e not in named]
+            if all(anchor.entity is not entity for anchor in anchors):
+                anchors.extend(search(words, entity, anchors))
+    named = [anchor.entity for anchor in anchors]
+    return sorted(anchors, key=lambda anchor: anchor.start), [e for e in entities if e not in named]
 
 
 def entity_names(entity: Entity) -> list[tuple[str, ...]]:
@@ -75,18 +75,18 @@ def _fold_words(text: str) -> tuple[str, ...]:
     return tuple(word.folded for word in split_words(text))
 
 
-def _is_free(start: int, end: int, found: Sequence[Anchor]) -> bool:
-    return all(end <= anchor.start or anchor.end <= start for anchor in found)
+def _is_free(start: int, end: int, anchors: Sequence[Anchor]) -> bool:
+    return all(end <= anchor.start or anchor.end <= start for anchor in anchors)
 
 
 def _match_exact(
-    words: Sequence[QuestionWord], name: tuple[str, ...], entity: Entity, found: Sequence[Anchor]
+    words: Sequence[QuestionWord], name: tuple[str, ...], entity: Entity, anchors: Sequence[Anchor]
 ) -> Iterator[Anchor]:
     # Marks inside a name are compared too, but one that only one side has is forgiven by comparing without any.
-    for wanted in (name, tuple(part for part in name if part.isalnum() or part == POSSESSIVE_SUFFIX)):
-        for start in range(len(words) - len(wanted) + 1):
-            end = start + len(wanted)
-            if wanted and _is_free(start, end, found) and tuple(w.folded for w in words[start:end]) == wanted:
+    for spelling in (name, tuple(part for part in name if part.isalnum() or part == POSSESSIVE_SUFFIX)):
+        for start in range(len(words) - len(spelling) + 1):
+            end = start + len(spelling)
+            if spelling and _is_free(start, end, anchors) and tuple(w.folded for w in words[start:end]) == spelling:
                 yield Anchor(entity, start, _extend_over_brackets(words, end))
                 return
 
@@ -100,32 +100,32 @@ def _extend_over_brackets(words: Sequence[QuestionWord], end: int) -> int:
     return end
 
 
-def _match_similar(words: Sequence[QuestionWord], entity: Entity, found: Sequence[Anchor]) -> Iterator[Anchor]:
+def _match_similar(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
     """The run of words that shares most with one of the names: "Ada Reed" for "Ada Mary Reed"."""
     best, place = MIN_SIMILARITY, None
     for name in entity_names(entity):
-        wanted = set(name) - _FUNCTION_WORDS
-        for start, end in _iterate_runs(words, found, len(name) + 2):
+        content_words = set(name) - _FUNCTION_WORDS
+        for start, end in _iterate_runs(words, anchors, len(name) + 2):
             run = [word.folded for word in words[start:end]]
-            shared = len(wanted.intersection(run))
-            likeness = 2 * shared / (len(wanted) + len(set(run) - _FUNCTION_WORDS)) if shared else 0.0
-            if run[0] in wanted and run[-1] in wanted and likeness > best:
+            shared = len(content_words.intersection(run))
+            likeness = 2 * shared / (len(content_words) + len(set(run) - _FUNCTION_WORDS)) if shared else 0.0
+            if run[0] in content_words and run[-1] in content_words and likeness > best:
                 best, place = likeness, (start, end)
     if place:
         yield Anchor(entity, place[0], _extend_over_brackets(words, place[1]))
 
 
-def _iterate_runs(words: Sequence[QuestionWord], found: Sequence[Anchor], longest: int) -> Iterator[tuple[int, int]]:
+def _iterate_runs(words: Sequence[QuestionWord], anchors: Sequence[Anchor], longest: int) -> Iterator[tuple[int, int]]:
     for start in range(len(words)):
         for end in range(start + 1, min(len(words), start + longest) + 1):
-            if _is_free(start, end, found):
+            if _is_free(start, end, anchors):
                 yield start, end
 
 
-def _match_capitalised(words: Sequence[QuestionWord], entity: Entity, found: Sequence[Anchor]) -> Iterator[Anchor]:
+def _match_capitalised(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
     """The longest run of capitalised words, the question's first word aside: a name that the graph does not know."""
     best = (0, 0)
-    for start, end in _iterate_runs(words, found, 20):
+    for start, end in _iterate_runs(words, anchors, 20):
         run = words[start:end]
         ends = run[0].capitalized and run[-1].capitalized and start > 0
         between = all(word.capitalized or word.folded in _FUNCTION_WORDS or not word.folded.isalpha() for word in run)

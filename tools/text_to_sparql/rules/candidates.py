@@ -77,7 +77,7 @@ def find_candidates(
     length = len(split_words(text))
     anchors += [Anchor(entity, length, length) for entity in unnamed]
     question = parse_question(text, anchors, lexicon)
-    found: dict[str, tuple[QueryDraft, bool]] = {}
+    usable: dict[str, tuple[QueryDraft, bool]] = {}
     for tier in (
         _literal_readings,
         _reordered_readings,
@@ -85,12 +85,12 @@ def find_candidates(
         _readings_without_unknown_words,
     ):
         drafts = _cheapest_drafts(tier(question), lexicon)
-        new = [draft for draft in drafts if draft.sparql not in found]
+        new = [draft for draft in drafts if draft.sparql not in usable]
         proven = _find_matching_drafts(graph, new[:1]) or _find_matching_drafts(graph, new)
-        found.update({draft.sparql: (draft, place in proven) for place, draft in enumerate(new)})
-        if any(exists for _, exists in found.values()):
+        usable.update({draft.sparql: (draft, place in proven) for place, draft in enumerate(new)})
+        if any(exists for _, exists in usable.values()):
             break
-    ranked = sorted(found.values(), key=lambda pair: (not pair[1], pair[0].cost))
+    ranked = sorted(usable.values(), key=lambda pair: (not pair[1], pair[0].cost))
     return [
         QueryCandidate(d.sparql, d.reading, _candidate_score(d.cost, exists=exists))
         for d, exists in ranked[:MAX_CANDIDATES]
@@ -108,9 +108,9 @@ def _literal_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion
     yield question, 0.0
     if question.form in ("compare", "exceeds") and question.comparison and question.comparison.measures:
         yield from _comparison_readings(question, question.comparison.measures)
-    asked = question.branches[0].trailing if question.branches else ()
-    for place in range(len(asked) if len(asked) > 1 else 0):
-        left = asked[:place] + asked[place + 1 :]
+    trailing = question.branches[0].trailing if question.branches else ()
+    for place in range(len(trailing) if len(trailing) > 1 else 0):
+        left = trailing[:place] + trailing[place + 1 :]
         yield (
             replace(question, branches=tuple(replace(leg, trailing=left) for leg in question.branches)),
             PARTIAL_READING_COST,
@@ -137,7 +137,7 @@ def _reordered_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuesti
         for order in permutations(mentions) if 1 < len(mentions) <= 3 else ():
             yield (
                 replace(
-                    question, branches=tuple(replace(each, chain=order, trailing=()) for each in question.branches)
+                    question, branches=tuple(replace(branch, chain=order, trailing=()) for branch in question.branches)
                 ),
                 REORDERING_COST,
             )
@@ -200,11 +200,11 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
 
 
 def _collect_mentions(question: ParsedQuestion) -> list[RelationMention]:
-    found: list[RelationMention] = []
+    mentions: list[RelationMention] = []
     for leg in question.branches:
         inside = leg.start.relations if isinstance(leg.start, ValueRestriction) else ()
-        found += [*inside, *leg.chain, *leg.trailing]
-    return list(dict.fromkeys(found))
+        mentions += [*inside, *leg.chain, *leg.trailing]
+    return list(dict.fromkeys(mentions))
 
 
 def _iterate_path_choices(
@@ -216,12 +216,12 @@ def _iterate_path_choices(
     if not all(options):
         return
     seen = {(0,) * len(options)}
-    queue = [(sum(each[0].cost for each in options), (0,) * len(options))]
+    queue = [(sum(paths[0].cost for paths in options), (0,) * len(options))]
     for _ in range(MAX_DRAFTS):
         if not queue:
             return
         cost, places = heapq.heappop(queue)
-        yield {m: each[at] for m, each, at in zip(mentions, options, places, strict=True)}, cost
+        yield {m: paths[at] for m, paths, at in zip(mentions, options, places, strict=True)}, cost
         for slot, at in enumerate(places):
             following = (*places[:slot], at + 1, *places[slot + 1 :])
             if at + 1 < len(options[slot]) and following not in seen:

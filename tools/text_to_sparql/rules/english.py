@@ -37,11 +37,11 @@ class QuestionWord:
 
 def split_words(text: str) -> list[QuestionWord]:
     """The words and separating marks of a text, in order; hyphens part words."""
-    found = []
+    keys = []
     for match in _WORD.finditer(text):
         folded = POSSESSIVE_SUFFIX if match["own"] else fold_text(match[0])
-        found.append(QuestionWord(folded, stem_word(folded), match.start(), match.end(), match[0][:1].isupper()))
-    return found
+        keys.append(QuestionWord(folded, stem_word(folded), match.start(), match.end(), match[0][:1].isupper()))
+    return keys
 
 
 def fold_text(text: str) -> str:
@@ -82,9 +82,9 @@ class LexicalEntry:
     default_paths: tuple[str, ...]
     paths_by_question_word: dict[str, tuple[str, ...]]
 
-    def paths_for(self, asked: str | None) -> tuple[str, ...]:
+    def paths_for(self, question_word: str | None) -> tuple[str, ...]:
         """The paths for a question that begins with where, when, why or who, or with none of them."""
-        return self.paths_by_question_word.get(asked or "", self.default_paths)
+        return self.paths_by_question_word.get(question_word or "", self.default_paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,11 @@ def load_english_phrases() -> EnglishPhrases:
     )
     words: dict[PhraseKey, LexicalEntry] = {}
     for entry in table["word"]:
-        by_question = {asked: tuple(entry[asked]) for asked in ("where", "when", "why", "who") if asked in entry}
+        by_question = {
+            question_word: tuple(entry[question_word])
+            for question_word in ("where", "when", "why", "who")
+            if question_word in entry
+        }
         words.update(
             dict.fromkeys(map(phrase_key, entry["ask"]), LexicalEntry(entry["ask"][0], tuple(entry["to"]), by_question))
         )

@@ -78,51 +78,51 @@ class GraphLexicon:
             tuple(phrase_key(other) for other in load_english_phrases().relation_synonyms.get(key, ())),
         ):
             for table in (self._labels, self._aliases):
-                found = [relation for one in names for relation in table.get(one, ())]
-                if found:
-                    return list(dict.fromkeys(found))
+                relations = [relation for one in names for relation in table.get(one, ())]
+                if relations:
+                    return list(dict.fromkeys(relations))
         return []
 
     def has_meaning(self, key: PhraseKey) -> bool:
         """Whether the phrase has a meaning in this graph."""
         return bool(key) and (key in self._labels or key in self._aliases or bool(self.find_paths(key, None)))
 
-    def find_paths(self, key: PhraseKey, asked: str | None) -> tuple[GraphPath, ...]:
+    def find_paths(self, key: PhraseKey, question_word: str | None) -> tuple[GraphPath, ...]:
         """What the phrase may mean, best first; `asked` is how the question begins (where, when, why, who)."""
-        if (key, asked) not in self._path_cache:
-            self._path_cache[key, asked] = tuple(self._build_paths(key, asked, frozenset()))
-        return self._path_cache[key, asked]
+        if (key, question_word) not in self._path_cache:
+            self._path_cache[key, question_word] = tuple(self._build_paths(key, question_word, frozenset()))
+        return self._path_cache[key, question_word]
 
     def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""
         return tuple(GraphPath((PathHop((PathAtom(r),)),), r.label) for r in self.find_relations(name))
 
-    def _build_paths(self, key: PhraseKey, asked: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
-        found: list[GraphPath] = []
+    def _build_paths(self, key: PhraseKey, question_word: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
+        paths: list[GraphPath] = []
         asking = load_english_phrases().words.get(key)
         if asking:
-            for rank, expression in enumerate(asking.paths_for(asked)):
+            for rank, expression in enumerate(asking.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):
                     first = path.hops[0]
                     plain = len(path.hops) == 1 and not first.gender and self._label_covers_word(asking.name, first)
                     phrase = path.phrase if plain else _restore_hyphens(asking.name)
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
-                    found.append(replace(path, phrase=phrase, cost=cost))
+                    paths.append(replace(path, phrase=phrase, cost=cost))
         # What the question begins with says more than the verb's own name ("where ... died").
-        named = RANK_COST if asking and asked in asking.paths_by_question_word else 0.0
+        named = RANK_COST if asking and question_word in asking.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
             for atom in map(PathAtom, table.get(key, ())):
-                if not any(len(path.hops) == 1 and atom in path.hops[0].atoms for path in found):
-                    found.append(GraphPath((PathHop((atom,)),), atom.relation.label, named + rank * ALIAS_COST))
+                if not any(len(path.hops) == 1 and atom in path.hops[0].atoms for path in paths):
+                    paths.append(GraphPath((PathHop((atom,)),), atom.relation.label, named + rank * ALIAS_COST))
         cheapest: dict[tuple[PathHop, ...], GraphPath] = {}
-        for path in sorted(_filter_by_gender(found, self._labels.get(key, [])), key=lambda path: path.cost):
+        for path in sorted(_filter_by_gender(paths, self._labels.get(key, [])), key=lambda path: path.cost):
             cheapest.setdefault(path.hops, path)
         return list(cheapest.values())
 
     def _label_covers_word(self, word: str, hop: PathHop) -> bool:
         """Whether the label of the hop's first relation says what the word does: a father is not all of the parents."""
-        first, told = hop.atoms[0], {atom.relation for atom in hop.atoms}
-        return not first.inverse and (len(told) == 1 or first.relation in self.find_relations(word))
+        first, relations = hop.atoms[0], {atom.relation for atom in hop.atoms}
+        return not first.inverse and (len(relations) == 1 or first.relation in self.find_relations(word))
 
     def _expand_expression(self, expression: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         """The paths of an expression in the notation of english.toml that exist in this graph."""
@@ -157,28 +157,28 @@ class GraphLexicon:
             yield from self._build_paths(key, None, seen)
             return
         atoms = [
-            PathAtom(found, part.startswith("^"))
+            PathAtom(relation, part.startswith("^"))
             for part in name.split("|")
-            for found in self.find_relations(part.lstrip("^"))
+            for relation in self.find_relations(part.lstrip("^"))
         ]
         if atoms:
             yield GraphPath((PathHop(tuple(dict.fromkeys(atoms))),), atoms[0].relation.label)
 
 
-def _filter_by_gender(found: list[GraphPath], labelled: Sequence[Relation]) -> list[GraphPath]:
+def _filter_by_gender(paths: list[GraphPath], labelled: Sequence[Relation]) -> list[GraphPath]:
     """The paths without those that leave out the gender which the word tells: a sister is no brother, although graphs
     list both words among the names of one relation.
     """
-    told = {
-        atom.relation for path in found for hop in path.hops if len(path.hops) == 1 and hop.gender for atom in hop.atoms
+    genders = {
+        atom.relation for path in paths for hop in path.hops if len(path.hops) == 1 and hop.gender for atom in hop.atoms
     }
     return [
         path
-        for path in found
+        for path in paths
         if len(path.hops) > 1
         or path.hops[0].gender
         or path.hops[0].atoms[0].relation in labelled
-        or not told.issuperset(atom.relation for atom in path.hops[0].atoms)
+        or not genders.issuperset(atom.relation for atom in path.hops[0].atoms)
     ]
 
 

@@ -79,12 +79,12 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         used.update(mention.start for mention in chain)
         legs.append(QuestionBranch(start.node, chain))
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
-    known = [*scan.mentions, *(mention for leg in legs for mention in leg.chain)]
+    parsed_mentions = [*scan.mentions, *(mention for leg in legs for mention in leg.chain)]
     return ParsedQuestion(
         scan.form,
         _distribute_relations(scan, legs, _order_mentions(scan, rest)),
         scan.comparison,
-        scan.find_unexplained_words(known, [range(v.first_word, v.end_word) for v in values]),
+        scan.find_unexplained_words(parsed_mentions, [range(v.first_word, v.end_word) for v in values]),
     )
 
 
@@ -154,21 +154,21 @@ def _is_class_noun(scan: QuestionScan, mention: RelationMention) -> bool:
 def _find_value_restrictions(scan: QuestionScan) -> Iterator[_BranchStart]:
     for place, word in enumerate(scan.words):
         relation = _whose_relations(scan, place) if word.folded == "whose" and scan.form in ("select", "count") else ()
-        found = _parse_value_after(scan, relation, relation[-1].end + 1) if relation else None
-        if found:
+        value = _parse_value_after(scan, relation, relation[-1].end + 1) if relation else None
+        if value:
             noun = place > 0 and scan.words[place - 1].folded not in DETERMINERS | {"and", ","}
-            yield _BranchStart(found[0], place - noun, found[1])
+            yield _BranchStart(value[0], place - noun, value[1])
 
 
 def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, ...]:
     """The relations from "whose" up to its verb; none when no verb follows them."""
-    found: list[RelationMention] = []
+    mentions: list[RelationMention] = []
     place += 1
     while mention := next((m for m in scan.mentions if m.start == place), None):
-        found.append(mention)
+        mentions.append(mention)
         place = mention.end + (scan.words_between(mention.end, mention.end + 1) == [POSSESSIVE_SUFFIX])
     verb = scan.words_between(place, place + 1)
-    return tuple(found) if verb and verb[0] in AUXILIARY_VERBS else ()
+    return tuple(mentions) if verb and verb[0] in AUXILIARY_VERBS else ()
 
 
 def _parse_value_after(
@@ -202,8 +202,8 @@ def _order_mentions(scan: QuestionScan, rest: list[RelationMention]) -> tuple[Re
             ordered.insert(len(ordered) - 1, mention)
         else:
             ordered.append(mention)
-    asked = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
-    return _merge_mentions([m for m in ordered if m not in asked] + asked)
+    requested = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
+    return _merge_mentions([m for m in ordered if m not in requested] + requested)
 
 
 def _merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, ...]:
@@ -229,8 +229,8 @@ def _distribute_relations(
     """The legs with what they have in common: "the R of A and B" is the R of both, and the rest is asked of each."""
     if scan.form in ("compare", "exceeds", "same"):
         apart = any(_stands_alone(scan, leg) for leg in legs)
-        known = () if apart else next((leg.chain for leg in legs if leg.chain), ())
-        return tuple(replace(leg, chain=leg.chain or known, trailing=rest) for leg in legs)
+        first_chain = () if apart else next((leg.chain for leg in legs if leg.chain), ())
+        return tuple(replace(leg, chain=leg.chain or first_chain, trailing=rest) for leg in legs)
     rest = tuple(replace(mention, invertible=_is_invertible(scan, mention)) for mention in rest)
     if len(legs) < 2 or scan.form == "whether":
         return tuple(replace(leg, trailing=rest) if place == 0 else leg for place, leg in enumerate(legs))

@@ -62,10 +62,10 @@ def predicate_term(relation: str) -> str:
     return _require_term(relation, format_predicate(relation))
 
 
-def _require_term(given: str, term: str | None) -> str:
+def _require_term(id_or_iri: str, term: str | None) -> str:
     if term is None:
         raise ToolError(
-            f"{given!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them.",
+            f"{id_or_iri!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them.",
             ErrorKind.WRONG_ARGUMENTS,
         )
     return term
@@ -138,13 +138,13 @@ class PatternWriter:
 
     def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
         """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
-        wanted = ", ".join(quote_literal(name.lower()) for name in names)
+        literals = ", ".join(quote_literal(name.lower()) for name in names)
         if value == "date" and (day := to_iso_date(names[0])):
             return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
         if value != "entity":
-            return (f"FILTER(LCASE(STR({node})) IN ({wanted}))",)
+            return (f"FILTER(LCASE(STR({node})) IN ({literals}))",)
         label = self.new_variable("label")
-        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({wanted}))")
+        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({literals}))")
 
 
 def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:

@@ -69,9 +69,9 @@ class QueryComposer:
         if value.anchor:
             lines = self._writer.follow_paths(holder, paths, entity_term(value.anchor.entity.id))
         else:
-            found = self._writer.new_variable("value")
-            lines = self._writer.follow_paths(holder, paths, found)
-            lines += self._writer.match_names(found, (value.text,), paths[-1].hops[-1].value_type)
+            variable = self._writer.new_variable("value")
+            lines = self._writer.follow_paths(holder, paths, variable)
+            lines += self._writer.match_names(variable, (value.text,), paths[-1].hops[-1].value_type)
         names = " of the ".join(path.phrase for path in reversed(paths))
         return holder, lines, f"those whose {names} is {value.text}"
 
@@ -119,7 +119,8 @@ class QueryComposer:
         pattern = " ".join(self._writer.follow_paths(start, paths[:-1], holder, before))
         last = " ".join(self._writer.follow_paths(holder, paths[-1:], ANSWER_VARIABLE))
         return QueryDraft(
-            f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
+            f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) "
+            f"WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
             f"GROUP BY {holder}",
             words,
             pattern,

@@ -143,16 +143,16 @@ class QuestionScan:
         """What ends there, likewise."""
         return next((m for m in self.mentions if m.end == end), None) or self._unknown_mention(end - 1)
 
-    def reread_mention(self, mention: RelationMention, asked: str) -> RelationMention:
+    def reread_mention(self, mention: RelationMention, question_word: str) -> RelationMention:
         """The mention as it would be understood after another question word."""
         key = tuple(word.stem for word in self.words[mention.start : mention.end])
         whole = tuple(self.words_between(mention.start, mention.end))
-        paths = self.lexicon.find_paths(whole, asked) or self.lexicon.find_paths(key, asked)
+        paths = self.lexicon.find_paths(whole, question_word) or self.lexicon.find_paths(key, question_word)
         return RelationMention(mention.start, mention.end, paths, mention.text)
 
-    def find_unexplained_words(self, known: Sequence[RelationMention], values: Sequence[range]) -> str:
+    def find_unexplained_words(self, mentions: Sequence[RelationMention], values: Sequence[range]) -> str:
         """The words with a content that no entity, none of these relations and no value accounts for."""
-        spans = (*values, *(range(mention.start, mention.end) for mention in known if mention.paths))
+        spans = (*values, *(range(mention.start, mention.end) for mention in mentions if mention.paths))
         explained = {place for span in spans for place in span} | self._comparison_places
         left = [
             word.folded
@@ -199,7 +199,11 @@ class QuestionScan:
     def _find_question_word(self) -> str | None:
         text = f" {' '.join(self._words_outside_names())} "
         return next(
-            (asked for asked, signs in _QUESTION_WORD_PHRASES.items() if any(f" {sign} " in text for sign in signs)),
+            (
+                question_word
+                for question_word, signs in _QUESTION_WORD_PHRASES.items()
+                if any(f" {sign} " in text for sign in signs)
+            ),
             None,
         )
 
@@ -216,8 +220,10 @@ class QuestionScan:
         missing = None
         for end in range(min(len(self.words), start + self.lexicon.max_phrase_length), start, -1):
             whole = tuple(self.words_between(start, end))
-            taken = any(self.in_entity_name(place) or place in self._comparison_places for place in range(start, end))
-            if taken or self._is_auxiliary_do(whole, end):
+            occupied = any(
+                self.in_entity_name(place) or place in self._comparison_places for place in range(start, end)
+            )
+            if occupied or self._is_auxiliary_do(whole, end):
                 continue
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
                 if paths := self._find_paths(form):
@@ -234,8 +240,8 @@ class QuestionScan:
         paths = self.lexicon.find_paths(form, self._question_word)
         if self._question_word not in (None, "who"):
             return paths
-        known = {path.hops for path in paths}
-        places = (path for path in self.lexicon.find_paths(form, "where") if path.hops not in known)
+        hops = {path.hops for path in paths}
+        places = (path for path in self.lexicon.find_paths(form, "where") if path.hops not in hops)
         return (*paths, *(replace(path, cost=path.cost + PLACE_READING_COST) for path in places))
 
     def _is_auxiliary_do(self, form: tuple[str, ...], end: int) -> bool:

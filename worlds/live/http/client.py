@@ -137,13 +137,13 @@ class RecordingHttpClient:
 
     def _cached_response(self, key: str) -> HttpResponse | None:
         """The recorded answer; while hosts may be asked, only a good one that is not too old."""
-        found = self._answers.get_latest(key, self._access.as_of)
+        recorded = self._answers.get_latest(key, self._access.as_of)
         fresh = (
-            found is not None
-            and found.is_success
-            and datetime.now(UTC) - found.received_at < self._policy.cache_lifetime
+            recorded is not None
+            and recorded.is_success
+            and datetime.now(UTC) - recorded.received_at < self._policy.cache_lifetime
         )
-        return found if fresh or not self._access.network_allowed else None
+        return recorded if fresh or not self._access.network_allowed else None
 
     def _not_cached_message(self, request: HttpRequest) -> str:
         host = get_host(request.url)
@@ -176,10 +176,10 @@ class RecordingHttpClient:
 
     def _retry_delay(self, answer: HttpResponse, wait: float) -> float:
         """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
-        told = parse_retry_after(answer.headers.get("retry-after"))
-        if told is None and answer.status != 429:
+        retry_after = parse_retry_after(answer.headers.get("retry-after"))
+        if retry_after is None and answer.status != 429:
             return wait
-        wait = wait if told is None else min(told, MAX_RETRY_AFTER)
+        wait = wait if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
         get_rate_limiter(get_host(answer.url)).pause(wait)
         return wait
 
@@ -218,8 +218,8 @@ class RecordingHttpClient:
         for secret in self._secrets:
             body = body.replace(secret.encode(), b"...")
         # Where it leads on has to stay as it is; it is followed, and neither recorded nor told.
-        told = {name: value if name == "location" else self._redact(value) for name, value in answer.headers.items()}
-        return replace(answer, url=self._redact(answer.url), headers=told, body=body)
+        headers = {name: value if name == "location" else self._redact(value) for name, value in answer.headers.items()}
+        return replace(answer, url=self._redact(answer.url), headers=headers, body=body)
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets:

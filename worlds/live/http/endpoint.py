@@ -1,46 +1,48 @@
-"""What there is to know about one SPARQL endpoint before it is asked anything."""
+"""The configuration of one SPARQL endpoint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from worlds import terms
 
-QUERY_METHODS = ("GET", "POST form", "POST direct")
-LABEL_SOURCES = ("service", "rdfs:label", "api")
-VOCABULARY_SOURCES = ("wikibase", "scan")
-SEARCH_MODES = ("api", "scan", "exact")
+QueryMethod = Literal["GET", "POST form", "POST direct"]
+LabelSource = Literal["service", "rdfs:label", "api"]
+VocabularySource = Literal["wikibase", "scan"]
+SearchMode = Literal["api", "scan", "exact"]
+QUERY_METHODS: tuple[str, ...] = get_args(QueryMethod)
 
 
 @dataclass(frozen=True, slots=True)
 class SparqlEndpoint:
-    """Where a graph is asked and what it is like; the defaults fit a small endpoint with Wikidata's name spaces."""
+    """A SPARQL endpoint and its dialect; the defaults fit a small endpoint with Wikidata's namespaces."""
 
     url: str
     method: str = "GET"
-    """How queries travel, one of METHODS; a long one never goes in an address."""
+    """How queries are sent, a QueryMethod; a long query is never sent in the URL."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Names of headers and of the environment variables that hold their values."""
+    """Header names with the names of the environment variables that hold their values."""
     default_graph: str | None = None
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """Prefixes of this graph, besides the usual ones."""
     labels: str = "rdfs:label"
-    """Where labels come from, one of LABELS."""
+    """Where labels come from, a LabelSource."""
     label_service: bool = False
-    """Whether queries may call SERVICE wikibase:label; where they may not it is written otherwise."""
+    """Whether queries may call SERVICE wikibase:label; otherwise calls are rewritten."""
     api: str | None = None
-    """The api.php of the wiki behind the graph, which knows its labels and finds names."""
+    """The api.php of the wiki behind the graph, for its labels and name search."""
     vocabulary: str = "scan"
-    """Where the relations come from, one of VOCABULARIES: from items of the type wikibase:Property, or those in use."""
+    """Where the relations come from, a VocabularySource: items of type wikibase:Property, or predicates in use."""
     search: str = "scan"
-    """How names are found, one of SEARCHES: by the api, by looking at every label, or only as they are written."""
+    """How names are found, a SearchMode: by the api, by scanning all labels, or by exact match."""
     articles: str = terms.ARTICLE_NAMESPACE
-    """What the addresses of the articles begin with that schema:about has; "" for any page of a wiki."""
+    """The prefix of article URLs that schema:about links; "" for any page of a wiki."""
     entity: str = terms.ENTITY_NAMESPACE
     property: str = terms.DIRECT_NAMESPACE
-    """What the IRIs of items and of relations begin with, so that Q42 and P57 are short for them."""
+    """Namespaces of items and of relations; Q42 and P57 are short ids in them."""
     language: str = "en"
     rows: int = 1000
-    """Rows of a result that are given out."""
+    """Maximum rows of a result."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"

@@ -15,14 +15,14 @@ from worlds.live.http.access import RequestPolicy
 from worlds.source import SourceTimeout, SourceUnavailable
 
 
-def parse_retry_after(told: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> float | None:
     """The seconds that a Retry-After asks for, be it a number or a date; None where it says nothing."""
-    if told is None:
+    if header is None:
         return None
-    if told.strip().isdecimal():
-        return float(told)
+    if header.strip().isdecimal():
+        return float(header)
     try:
-        moment = parsedate_to_datetime(told)
+        moment = parsedate_to_datetime(header)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return max(0.0, (moment - datetime.now(UTC)).total_seconds())
     except (ValueError, OverflowError):
@@ -73,8 +73,8 @@ class RateLimiter:
                     raise SourceUnavailable(self._rate_limit_message(closed, policy))
                 if now >= ends:
                     raise SourceTimeout(
-                        f"{self._host} was not asked: for {policy.timeout_seconds:g} s all {policy.max_concurrent} places there were "
-                        "taken by other questions; try again in a minute."
+                        f"{self._host} was not asked: for {policy.timeout_seconds:g} s all {policy.max_concurrent} places there "
+                        "were taken by other requests; try again in a minute."
                     )
                 self._changed.wait(closed if closed > 0 else ends - now)
             self._inside += 1

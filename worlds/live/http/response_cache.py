@@ -49,14 +49,14 @@ class ResponseCache:
             if row is None:
                 return None
             url, status, headers, packed, moment = row
-            told, body = json.loads(headers), zlib.decompress(packed)
+            response_headers, body = json.loads(headers), zlib.decompress(packed)
         except (sqlite3.Error, zlib.error, ValueError) as broken:
             raise self._cache_error("read", broken) from broken
-        return HttpResponse(url, status, told, body, datetime.fromtimestamp(moment, UTC))
+        return HttpResponse(url, status, response_headers, body, datetime.fromtimestamp(moment, UTC))
 
     def store(self, key: str, answer: HttpResponse) -> None:
         """Add an answer; none is ever overwritten, and equal bodies are kept once."""
-        kept = {n: v for n, v in answer.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
+        stored_headers = {n: v for n, v in answer.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
         body = _sha256_digest(answer.body)
         row = (
             _sha256_digest(key.encode()),
@@ -64,7 +64,7 @@ class ResponseCache:
             key,
             answer.url,
             answer.status,
-            json.dumps(kept),
+            json.dumps(stored_headers),
             body,
         )
         packed = zlib.compress(answer.body, 3)

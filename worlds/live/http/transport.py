@@ -91,17 +91,17 @@ class _DeadlineBackend(httpcore.SyncBackend):
 
 def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
     """The addresses of a name; looking it up cannot be told to hurry, so that it is done aside and left when late."""
-    found: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
+    results: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
 
     def look_up() -> None:
         try:
-            found.put([str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
+            results.put([str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
         except (OSError, UnicodeError) as failed:
-            found.put(OSError(str(failed)))
+            results.put(OSError(str(failed)))
 
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        result = found.get(timeout=seconds)
+        result = results.get(timeout=seconds)
     except queue.Empty as late:
         raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from late
     if isinstance(result, OSError):
@@ -131,17 +131,19 @@ def send_once(request: HttpRequest, headers: dict[str, str], ends: float, most_b
     Late when the time is over, Broken when the connection fails, NoAnswer when the answer is too long.
     """
     _DEADLINE.ends = ends
-    asked = [("Host", get_host(request.url)), *headers.items()]
+    request_headers = [("Host", get_host(request.url)), *headers.items()]
     try:
         with _connection_pool().stream(
             request.method,
             request.url,
-            headers=asked,
+            headers=request_headers,
             content=request.content or None,
             extensions={"timeout": {"connect": _CONNECT_TIMEOUT}},
         ) as response:
-            told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-            chunks = _decompress(response.iter_stream(), told.get("content-encoding", "").strip().lower())
+            response_headers = {
+                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
+            }
+            chunks = _decompress(response.iter_stream(), response_headers.get("content-encoding", "").strip().lower())
             body = _read_body(chunks, request, most_bytes)
     except httpcore.TimeoutException as late:
         if time.monotonic() < ends:
@@ -149,7 +151,7 @@ def send_once(request: HttpRequest, headers: dict[str, str], ends: float, most_b
         raise DeadlineExceeded from late
     except (httpcore.NetworkError, httpcore.ProtocolError) as failed:
         raise TransportError(str(failed) or "the connection was lost") from failed
-    return HttpResponse(request.url, response.status, told, body, datetime.now(UTC))
+    return HttpResponse(request.url, response.status, response_headers, body, datetime.now(UTC))
 
 
 def _read_body(chunks: Iterator[bytes], request: HttpRequest, most_bytes: int) -> bytes:

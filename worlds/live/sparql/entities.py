@@ -29,7 +29,7 @@ class _EntityDescription:
     )
     """Texts with their languages, by predicate."""
     pages: list[str] = field(default_factory=list)
-    known: bool = False
+    exists: bool = False
 
 
 class SparqlEntityDescriber:
@@ -42,15 +42,15 @@ class SparqlEntityDescriber:
 
     def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
         """The entities of these IRIs by IRI; those that the graph does not know are left out."""
-        found: dict[str, Entity] = {}
+        entities: dict[str, Entity] = {}
         for part in iter_batches(iris, _BATCH_SIZE):
             facts = {iri: _EntityDescription() for iri in part}
             self._add_names(facts)
             unnamed = [iri for iri in part if not facts[iri].names[terms.RDFS_LABEL]]
             self._add_names_in_any_language({iri: facts[iri] for iri in unnamed})
-            self._mark_existing({iri: facts[iri] for iri in unnamed if not facts[iri].known})
-            found |= {iri: self._build_entity(iri, one) for iri, one in facts.items() if one.known}
-        return found
+            self._mark_existing({iri: facts[iri] for iri in unnamed if not facts[iri].exists})
+            entities |= {iri: self._build_entity(iri, one) for iri, one in facts.items() if one.exists}
+        return entities
 
     def _add_names(self, facts: dict[str, _EntityDescription]) -> None:
         languages = ", ".join(f'"{one}"' for one in self._languages)
@@ -66,12 +66,12 @@ class SparqlEntityDescriber:
         for one, predicate, value in rows:
             if one is None or value is None or one.value not in facts:
                 continue
-            known = facts[one.value]
-            known.known = True
+            facts_of_iri = facts[one.value]
+            facts_of_iri.known = True
             if predicate is None:
-                known.pages.append(value.value)
+                facts_of_iri.pages.append(value.value)
             elif value.kind == "literal":
-                known.names[predicate.value].append((value.value, value.language or ""))
+                facts_of_iri.names[predicate.value].append((value.value, value.language or ""))
 
     def _add_names_in_any_language(self, facts: dict[str, _EntityDescription]) -> None:
         if not facts:
@@ -104,30 +104,30 @@ class SparqlEntityDescriber:
     def _build_entity(self, iri: str, facts: _EntityDescription) -> Entity:
         titles = [title for page in sorted(facts.pages) if (title := terms.title_from_page_iri(page))]
         labels = self._select_language(facts.names[terms.RDFS_LABEL])
-        known = self._ids.id_of(iri)
-        label = next(iter([*labels, *titles]), None) or (known if known != iri else terms.label_from_iri(iri))
+        short_id = self._ids.id_of(iri)
+        label = next(iter([*labels, *titles]), None) or (short_id if short_id != iri else terms.label_from_iri(iri))
         aliases = [
             name for name in dict.fromkeys(self._select_language(facts.names[terms.SKOS_ALT_LABEL])) if name != label
         ]
         description = next(iter(self._select_language(facts.names[terms.SCHEMA_DESCRIPTION])), None)
-        return Entity(known, label, description, tuple(aliases[:_MAX_ALIASES]), next(iter(titles), None))
+        return Entity(short_id, label, description, tuple(aliases[:_MAX_ALIASES]), next(iter(titles), None))
 
     def _select_language(self, names: list[tuple[str, str]]) -> list[str]:
         """Those in the language; without any, those that have none or all, else every one by its language."""
-        for wanted in self._languages:
-            chosen = [text for text, language in names if language == wanted]
+        for preferred in self._languages:
+            chosen = [text for text, language in names if language == preferred]
             if chosen:
-                return sorted(chosen, key=lambda text: (len(text), text)) if wanted == "" else sorted(chosen)
+                return sorted(chosen, key=lambda text: (len(text), text)) if preferred == "" else sorted(chosen)
         return [text for text, _ in sorted(names, key=lambda name: (name[1], name[0]))]
 
 
 def filter_labelled(protocol: SparqlClient, iris: Sequence[str]) -> set[str]:
     """Those of the IRIs that have a label, and so stand for something with a name."""
-    found: set[str] = set()
+    property_iris: set[str] = set()
     for part in iter_batches(iris, _BATCH_SIZE):
         query = f"SELECT DISTINCT ?s WHERE {{ VALUES ?s {{ {_format_iris(part)} }} ?s rdfs:label ?o }}"
-        found |= {one.value for (one,) in protocol.select(query).rows if one is not None}
-    return found
+        property_iris |= {one.value for (one,) in protocol.select(query).rows if one is not None}
+    return property_iris
 
 
 def _format_iris(iris: Sequence[str] | dict[str, _EntityDescription]) -> str:

@@ -45,27 +45,28 @@ class SparqlNameSearch:
         words = _WORD.findall(normalize_name(name))[:_MAX_NAME_WORDS]
         if not name or k < 1:
             return []
-        found = dict.fromkeys(self._rank_matches(name, self._match_exactly(name)))
-        if len(found) < k and words and self._endpoint.search == "scan":
-            found |= dict.fromkeys(self._rank_matches(name, self._match_words(words)))
-        return list(found)[:k]
+        iris = dict.fromkeys(self._rank_matches(name, self._match_exactly(name)))
+        if len(iris) < k and words and self._endpoint.search == "scan":
+            iris |= dict.fromkeys(self._rank_matches(name, self._match_words(words)))
+        return list(iris)[:k]
 
     def find_by_title(self, title: str) -> list[str]:
         """The IRIs of what the article of that title is about."""
         title = _clean_name(title)
         if not title:
             return []
-        found = self._select_rows(
+        rows = self._select_rows(
             f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._page_iris(title))} }} ?page {_ABOUT_PREDICATE} ?s }}"
         )
-        if not found and self._endpoint.search == "scan":
-            wanted = _quote_literal(
+        if not rows and self._endpoint.search == "scan":
+            suffix = _quote_literal(
                 f"/wiki/{terms.page_iri_from_title(normalize_name(title)).removeprefix(terms.ARTICLE_NAMESPACE)}".casefold()
             )
-            found = self._select_rows(
-                f"SELECT ?s WHERE {{ ?page {_ABOUT_PREDICATE} ?s FILTER(STRENDS(LCASE(STR(?page)), {wanted})) }} LIMIT 5"
+            rows = self._select_rows(
+                f"SELECT ?s WHERE {{ ?page {_ABOUT_PREDICATE} ?s "
+                f"FILTER(STRENDS(LCASE(STR(?page)), {suffix})) }} LIMIT 5"
             )
-        return list(dict.fromkeys(row[0] for row in found))
+        return list(dict.fromkeys(row[0] for row in rows))
 
     def find_by_label(self, name: str) -> list[str]:
         """The IRIs of what has exactly that label."""
@@ -85,7 +86,10 @@ class SparqlNameSearch:
             for predicate, kind in _NAME_PREDICATES
         )
         pages = " ".join(self._page_iris(name))
-        titled = f"{{ VALUES ?page {{ {pages} }} ?page {_ABOUT_PREDICATE} ?s BIND({_quote_literal(name)} AS ?name) BIND(1 AS ?kind) }}"
+        titled = (
+            f"{{ VALUES ?page {{ {pages} }} ?page {_ABOUT_PREDICATE} ?s "
+            f"BIND({_quote_literal(name)} AS ?name) BIND(1 AS ?kind) }}"
+        )
         return self._select_names(f"SELECT ?s ?name ?kind WHERE {{ {ways} UNION {titled} }} LIMIT {_MAX_MATCHES}")
 
     def _language_tags(self) -> Iterator[str]:
@@ -113,14 +117,14 @@ class SparqlNameSearch:
             if row[0] is not None and row[0].kind == "iri" and None not in row
         ]
 
-    def _rank_matches(self, name: str, found: list[_NameMatch]) -> list[str]:
-        wanted = normalize_name(name)
+    def _rank_matches(self, name: str, matches: list[_NameMatch]) -> list[str]:
+        normalized = normalize_name(name)
 
         def place(one: _NameMatch) -> tuple[bool, bool, int, int, str]:
             spelled = normalize_name(one.text)
-            return spelled != wanted, not spelled.startswith(wanted), one.kind, len(spelled), one.iri
+            return spelled != normalized, not spelled.startswith(normalized), one.kind, len(spelled), one.iri
 
-        return [one.iri for one in sorted(found, key=place)]
+        return [one.iri for one in sorted(matches, key=place)]
 
 
 _ABOUT_PREDICATE = f"<{terms.SCHEMA_ABOUT}>"
@@ -134,8 +138,8 @@ def _clean_name(name: str) -> str:
 
 def _contains_words(text: str, words: list[str]) -> bool:
     """Whether the words are words of the text, the last one perhaps only begun."""
-    known = _WORD.findall(normalize_name(text))
-    return set(words[:-1]) <= set(known) and any(word.startswith(words[-1]) for word in known)
+    text_words = _WORD.findall(normalize_name(text))
+    return set(words[:-1]) <= set(text_words) and any(word.startswith(words[-1]) for word in text_words)
 
 
 def _quote_literal(text: str) -> str:

@@ -77,7 +77,7 @@ class SparqlRelations:
 
     def _find_defined(self) -> list[str]:
         """Every property that the wiki defines, described, a page at a time; Wikidata has more than 12,000."""
-        found: dict[str, None] = {}
+        labels: dict[str, None] = {}
         for page in count():
             rows = self._protocol.select(
                 _PROPERTIES_QUERY.format(language=self._language, most=_PAGE_SIZE, start=page * _PAGE_SIZE)
@@ -85,20 +85,20 @@ class SparqlRelations:
             for one, kind, label, aliases in rows:
                 if one is None or kind is None:
                     continue
-                known = self._ids.id_of(one.value)
+                relation_id = self._ids.id_of(one.value)
                 names = [name for name in (aliases.value.split("\n") if aliases else []) if name]
-                iri = str(self._ids.predicate_of(known))
-                found[iri] = None
-                called = label.value if label else known
+                iri = str(self._ids.predicate_of(relation_id))
+                labels[iri] = None
+                called = label.value if label else relation_id
                 leads = _declared_value_kind(kind.value.rpartition("#")[2])
-                self._known[iri] = Relation(known, called, tuple(sorted(names)), leads)
+                self._known[iri] = Relation(relation_id, called, tuple(sorted(names)), leads)
             if len(rows) < _PAGE_SIZE:
                 break
-        return list(found)
+        return list(labels)
 
     def _select_predicates(self, sparql: str) -> list[str]:
-        found = [one.value for (one,) in self._protocol.select(sparql).rows if one is not None]
-        return [iri for iri in found if iri not in terms.NAMING_PREDICATES]
+        iris = [one.value for (one,) in self._protocol.select(sparql).rows if one is not None]
+        return [iri for iri in iris if iri not in terms.NAMING_PREDICATES]
 
     def _describe_predicates(self, predicates: Sequence[str]) -> None:
         new = [iri for iri in dict.fromkeys(predicates) if iri not in self._known]
@@ -117,14 +117,14 @@ class SparqlRelations:
     def _load_declared_kinds(self, items: dict[str, str]) -> dict[str, str]:
         """What they lead to, as the wiki declares it."""
         by_item = {item: iri for iri, item in items.items()}
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for part in iter_batches(list(by_item), 10 * _SAMPLE_SIZE):
             nodes = " ".join(f"<{item}>" for item in part)
             query = f"SELECT ?s ?type WHERE {{ VALUES ?s {{ {nodes} }} ?s wikibase:propertyType ?type }}"
             for one, kind in self._protocol.select(query).rows:
                 if one is not None and kind is not None:
-                    found[by_item[one.value]] = _declared_value_kind(kind.value.rpartition("#")[2])
-        return found
+                    labels[by_item[one.value]] = _declared_value_kind(kind.value.rpartition("#")[2])
+        return labels
 
     def _sample_kinds(self, predicates: Sequence[str]) -> dict[str, str]:
         """What they lead to, by some of their values."""
@@ -195,18 +195,18 @@ class SparqlGraph:
     def relations(self, entity: str) -> Relations:
         """The relations that the entity really has; NotFound when the graph does not know it."""
         iri = self._ids.iri_of(entity)
-        found = self._relations.find_entity_relations(iri) if iri is not None else Relations()
-        if iri is None or not (found.outgoing or found.incoming or self._entities.describe([iri])):
+        relations = self._relations.find_entity_relations(iri) if iri is not None else Relations()
+        if iri is None or not (relations.outgoing or relations.incoming or self._entities.describe([iri])):
             raise NotFound(f"This world's graph does not know {entity!r}; ids look like Q42, or are full IRIs.")
-        return found
+        return relations
 
     def entities(self, ids: Sequence[str]) -> list[Entity]:
         """The entities or properties of these ids, in their order; unknown ones are left out."""
-        wanted = {entity: iri for entity in ids if (iri := self._ids.iri_of(entity.strip()))}
-        if not wanted:
+        iris = {entity: iri for entity in ids if (iri := self._ids.iri_of(entity.strip()))}
+        if not iris:
             return []
-        found = self._entities.describe(list(dict.fromkeys(wanted.values())))
-        return [found[wanted[entity]] for entity in ids if entity in wanted and wanted[entity] in found]
+        entities = self._entities.describe(list(dict.fromkeys(iris.values())))
+        return [entities[iris[entity]] for entity in ids if entity in iris and iris[entity] in entities]
 
     def entity_of(self, title: str) -> Entity:
         """The entity that the article of that title is about; NotFound when there is none."""
@@ -221,17 +221,17 @@ class SparqlGraph:
                 candidates = [item] if item is not None else []
         candidates = candidates or [self._ids.id_of(iri) for iri in self._find_by_article(title)]
         for candidate in candidates:
-            known = self.entities([candidate])
-            return known[0] if known else Entity(candidate, title, title=title)
+            matches = self.entities([candidate])
+            return matches[0] if matches else Entity(candidate, title, title=title)
         raise missing or NotFound(
             f"No entity of this world's graph is known for the article {title!r}; try searching its name."
         )
 
     def find(self, name: str, k: int = 5) -> list[Entity]:
         """Entities called so, by label or alias, best first; [] when none is."""
-        found = self._finder.find(name, k) if name.strip() and k > 0 else []
-        described = self._entities.describe(found) if found else {}
-        return [described[iri] for iri in found if iri in described]
+        iris = self._finder.find(name, k) if name.strip() and k > 0 else []
+        described = self._entities.describe(iris) if iris else {}
+        return [described[iri] for iri in iris if iri in described]
 
     def _find_by_article(self, title: str) -> list[str]:
         """The IRIs of what an article of that title is about, else of the one thing that has it as its label."""

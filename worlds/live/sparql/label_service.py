@@ -36,7 +36,7 @@ class LabelServiceCall:
 
 def find_label_calls(query: TokenizedQuery) -> list[LabelServiceCall]:
     """Every call of the label service; QueryRefused where the name wikibase: means something else."""
-    found = []
+    calls = []
     for place, token in enumerate(query.tokens):
         if not token.is_keyword("service"):
             continue
@@ -51,10 +51,10 @@ def find_label_calls(query: TokenizedQuery) -> list[LabelServiceCall]:
             continue
         selects = (group for group in around if query.tokens[group.start + 1].is_keyword("select"))
         scope = next(selects, range(len(query.tokens)))
-        found.append(LabelServiceCall(place, closing, around[0], scope, query.tokens[around[0].stop].start))
-    if found and query.declared_prefixes.get("wikibase", terms.PREFIXES["wikibase"]) != terms.PREFIXES["wikibase"]:
+        calls.append(LabelServiceCall(place, closing, around[0], scope, query.tokens[around[0].stop].start))
+    if calls and query.declared_prefixes.get("wikibase", terms.PREFIXES["wikibase"]) != terms.PREFIXES["wikibase"]:
         raise QueryRefused("The query gives wikibase: a meaning of its own and calls a SERVICE by it; ask without it.")
-    return found
+    return calls
 
 
 def inline_labels(query: TokenizedQuery, calls: Sequence[LabelServiceCall], language: str) -> str:
@@ -66,12 +66,12 @@ def inline_labels(query: TokenizedQuery, calls: Sequence[LabelServiceCall], lang
         # The line ends stay, so that the lines of what follows keep their numbers.
         edits.append((start, end, "\n" * text.count("\n", start, end)))
         languages = _label_languages(query.tokens[call.first : call.last + 1], language)
-        wanted = list(dict.fromkeys(_requested_labels(query, calls, call)))
+        labels = list(dict.fromkeys(_requested_labels(query, calls, call)))
         edits.append(
             (
                 call.group_end,
                 call.group_end,
-                _build_label_patterns(wanted, languages, f"?{INTERNAL_PREFIX}{call.first}_"),
+                _build_label_patterns(labels, languages, f"?{INTERNAL_PREFIX}{call.first}_"),
             )
         )
     for start, end, instead in sorted(edits, reverse=True):
@@ -97,9 +97,9 @@ def _find_closing_brace(tokens: Sequence[SparqlToken], opening: int) -> int | No
 def _label_languages(inside: Sequence[SparqlToken], language: str) -> list[str]:
     texts = [token.text.strip("\"'") for token in inside if token.kind == "text"]
     named = [one.strip() for text in texts for one in text.split(",")]
-    wanted = [language if one == "[AUTO_LANGUAGE]" else one for one in named if one]
+    languages = [language if one == "[AUTO_LANGUAGE]" else one for one in named if one]
     # A name that is the same in all languages is written once, as "mul"; graphs of one language name none.
-    return list(dict.fromkeys([*(one for one in wanted if one.replace("-", "").isalnum()), language, "mul", ""]))
+    return list(dict.fromkeys([*(one for one in languages if one.replace("-", "").isalnum()), language, "mul", ""]))
 
 
 def _explicit_labels(inside: Sequence[SparqlToken]) -> Iterator[tuple[str, str, str]]:
@@ -140,8 +140,8 @@ def _requested_labels(
         # The call of the group around it gives all of them.
         return
     inner = [c for c in calls if c.scope != call.scope and call.scope.start <= c.scope.start < call.scope.stop]
-    given = {name for other in inner for _, _, name in _automatic_labels(query, calls, other.scope)}
-    yield from (one for one in _automatic_labels(query, calls, call.scope) if one[2] not in given)
+    inner_names = {name for other in inner for _, _, name in _automatic_labels(query, calls, other.scope)}
+    yield from (one for one in _automatic_labels(query, calls, call.scope) if one[2] not in inner_names)
 
 
 def _automatic_labels(
@@ -150,12 +150,12 @@ def _automatic_labels(
     """What the names of variables in a SELECT ask for: ?xLabel is the label of ?x."""
     spans = [range(call.first, call.last + 1) for call in calls]
     places = [n for n in scope if query.tokens[n].kind == "variable" and not any(n in span for span in spans)]
-    known = {query.tokens[n].text[1:] for n in places}
+    variables = {query.tokens[n].text[1:] for n in places}
     bound = {query.tokens[n].text[1:] for n in places if _is_binding(query, n)}
-    for name in sorted(known - bound):
+    for name in sorted(variables - bound):
         for ending, predicate in _AUTOMATIC_PREDICATES.items():
             one = name.removesuffix(ending)
-            if one != name and one in known and not (ending == "Label" and name.endswith("AltLabel")):
+            if one != name and one in variables and not (ending == "Label" and name.endswith("AltLabel")):
                 yield f"?{one}", predicate, f"?{name}"
 
 
@@ -177,27 +177,27 @@ def _is_binding(query: TokenizedQuery, place: int) -> bool:
     return False
 
 
-def _build_label_patterns(wanted: Sequence[tuple[str, str, str]], languages: Sequence[str], own: str) -> str:
+def _build_label_patterns(labels: Sequence[tuple[str, str, str]], languages: Sequence[str], own: str) -> str:
     """The patterns for all that is wanted; `own` is what the names of their own variables begin with."""
     parts = []
-    for one in dict.fromkeys(one for one, _, _ in wanted):
+    for one in dict.fromkeys(one for one, _, _ in labels):
         # A variable without a value would match everything that has a name.
         parts.append(f"BIND(COALESCE({one}, {_UNBOUND_IRI}) AS {own}{one[1:]})")
         parts += (
-            _build_label_pattern(each, predicate, name, languages, own)
-            for each, predicate, name in wanted
-            if each == one
+            _build_label_pattern(variable, predicate, name, languages, own)
+            for variable, predicate, name in labels
+            if variable == one
         )
     return f" {' '.join(parts)} " if parts else ""
 
 
 def _build_label_pattern(one: str, predicate: str, name: str, languages: Sequence[str], own: str) -> str:
     ways = [f"{own}{name[1:]}_{number}" for number in range(len(languages))]
-    asked = " ".join(
+    conditions = " ".join(
         f'OPTIONAL {{ {own}{one[1:]} {predicate} {way} FILTER(LANG({way}) = "{language}") }}'
         for way, language in zip(ways, languages, strict=True)
     )
     # Where there is no label the service gives the end of the IRI, and of a text or a date the value itself.
     end = f'IF(ISLITERAL({one}), {one}, REPLACE(STR({one}), "^.*[/#]", ""))'
     last = [end] if predicate == "rdfs:label" else []
-    return f"{asked} BIND(COALESCE({', '.join([*ways, *last])}) AS {name})"
+    return f"{conditions} BIND(COALESCE({', '.join([*ways, *last])}) AS {name})"

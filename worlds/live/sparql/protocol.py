@@ -48,7 +48,7 @@ _HTML_TAG_PATTERN = re.compile(r"<[^<>]{0,200}>")
 def map_failure(status: int, body: bytes, host: str, query: PreparedQuery) -> SourceError:
     """The error that a status of failure and what came with it mean for whoever wrote the query."""
     raw = body.decode("utf-8", "replace")
-    said = query.restore_line_numbers(_extract_message(raw))
+    message = query.restore_line_numbers(_extract_message(raw))
     if status not in {401, 403, 404, 407} and _TIMEOUT_PATTERN.search(raw):
         return SourceTimeout(
             f"{host} stopped the query at its limit of time; ask for less, for example with more conditions or "
@@ -56,36 +56,36 @@ def map_failure(status: int, body: bytes, host: str, query: PreparedQuery) -> So
         )
     if status == 400 or (status == 500 and _SYNTAX_ERROR_PATTERN.search(raw)):
         return QueryRefused(
-            f"The query is no valid SELECT or ASK: {said or 'the server does not say why'}"
-            f"{' (line:column)' if _POSITION_PATTERN.search(said) else ''}. Mend it there and run it again."
+            f"The query is no valid SELECT or ASK: {message or 'the server does not say why'}"
+            f"{' (line:column)' if _POSITION_PATTERN.search(message) else ''}. Mend it there and run it again."
         )
     if status in {413, 414}:
         return QueryRefused(f"{host} takes no query as long as this one; ask in smaller parts.")
     if status in {401, 403, 407}:
         return SourceUnavailable(
-            f"{host} does not let us ask (status {status}{_format_detail(said)}); "
+            f"{host} does not let us ask (status {status}{_format_detail(message)}); "
             "check the headers of the graph in the world's description and SHOWHOW_CONTACT."
         )
     if status == 404:
         return SourceUnavailable(f"{host} has no such address (status 404); check the graph's url in the description.")
     return SourceUnavailable(
-        f"{host} could not answer (status {status}{_format_detail(said)}); ask otherwise or try later."
+        f"{host} could not answer (status {status}{_format_detail(message)}); ask otherwise or try later."
     )
 
 
-def _format_detail(said: str) -> str:
-    return f": {said}" if said else ""
+def _format_detail(message: str) -> str:
+    return f": {message}" if message else ""
 
 
 def _extract_message(raw: str) -> str:
     """The message itself, without the query repeated, Java's traces and mark-up."""
     try:
-        told = json.loads(raw)
+        document = json.loads(raw)
     except ValueError:
-        told = None
-    if isinstance(told, dict):
-        raw = str(told.get("exception") or told.get("message") or told.get("error") or raw)
-        where = told.get("metadata")
+        document = None
+    if isinstance(document, dict):
+        raw = str(document.get("exception") or document.get("message") or document.get("error") or raw)
+        where = document.get("metadata")
         if isinstance(where, dict) and "line" in where:
             raw = f"at {where['line']}:{where.get('positionInLine', 0)}: {raw}"
     # Blazegraph repeats the whole query before it says what is wrong with it.

@@ -20,12 +20,12 @@ def parse_results(body: bytes, host: str) -> Table:
 
     IRIs become cells of kind "iri" with the whole IRI, whatever they stand for.
     """
-    found = _parse_json_object(body, host)
+    document = _parse_json_object(body, host)
     try:
-        if isinstance(found.get("boolean"), bool):
-            return Table(boolean=found["boolean"])
-        columns = _parse_columns(found["head"])
-        bindings = found["results"]["bindings"]
+        if isinstance(document.get("boolean"), bool):
+            return Table(boolean=document["boolean"])
+        columns = _parse_columns(document["head"])
+        bindings = document["results"]["bindings"]
         if columns == (_VIRTUOSO_ASK,):
             # No is an empty result, or a row that says 0.
             return Table(boolean=any(row[_VIRTUOSO_ASK]["value"] in {"1", "true"} for row in bindings))
@@ -40,11 +40,11 @@ def parse_results(body: bytes, host: str) -> Table:
 
 def drop_internal_columns(table: Table) -> Table:
     """The table without columns that the author of a query never wrote, which a SELECT * gives as well."""
-    kept = [n for n, column in enumerate(table.columns) if not column.startswith(INTERNAL_PREFIX)]
-    if len(kept) == len(table.columns):
+    positions = [n for n, column in enumerate(table.columns) if not column.startswith(INTERNAL_PREFIX)]
+    if len(positions) == len(table.columns):
         return table
-    columns = tuple(table.columns[n] for n in kept)
-    return replace(table, columns=columns, rows=tuple(tuple(row[n] for n in kept) for row in table.rows))
+    columns = tuple(table.columns[n] for n in positions)
+    return replace(table, columns=columns, rows=tuple(tuple(row[n] for n in positions) for row in table.rows))
 
 
 def merge_rows(table: Table, columns: Sequence[str]) -> Table:
@@ -76,7 +76,7 @@ def _parse_columns(head: dict[str, Any]) -> tuple[str, ...]:
 
 def _parse_json_object(body: bytes, host: str) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except RecursionError as deep:
         raise SourceUnavailable(
             f"{host} answered in JSON nested deeper than any result of a query; "
@@ -93,9 +93,9 @@ def _parse_json_object(body: bytes, host: str) -> dict[str, Any]:
             f"{host} answered something other than results of a query ({_format_excerpt(body)}); "
             "check the graph's url in the world's description."
         ) from broken
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise SourceUnavailable(f"{host} answered in JSON that is no result of a query ({_format_excerpt(body)}).")
-    return found
+    return document
 
 
 def _format_excerpt(body: bytes) -> str:

@@ -28,16 +28,16 @@ class PreparedQuery:
     alias_columns: tuple[str, ...] = ()
     """Columns of other names, in which one row has all names of a thing."""
 
-    def restore_line_numbers(self, said: str) -> str:
+    def restore_line_numbers(self, message: str) -> str:
         """What a server says of the query with the lines numbered as its author wrote them."""
         if not self.added_lines:
-            return said
+            return message
 
-        def own(found: re.Match[str]) -> str:
-            line = max(1, int(found[1]) - self.added_lines)
-            return found[0][: found.start(1) - found.start()] + str(line) + found[0][found.end(1) - found.start() :]
+        def own(match: re.Match[str]) -> str:
+            line = max(1, int(match[1]) - self.added_lines)
+            return match[0][: match.start(1) - match.start()] + str(line) + match[0][match.end(1) - match.start() :]
 
-        return _LINE_PATTERN.sub(own, _LINE_COLUMN_PATTERN.sub(own, said))
+        return _LINE_PATTERN.sub(own, _LINE_COLUMN_PATTERN.sub(own, message))
 
 
 def prepare_query(sparql: str, endpoint: SparqlEndpoint) -> PreparedQuery:
@@ -75,10 +75,10 @@ def _blank_calls(query: TokenizedQuery, calls: list[LabelServiceCall]) -> str:
 
 def _build_prefix_line(query: TokenizedQuery, endpoint: SparqlEndpoint) -> str:
     """One line with the prefixes that the query uses and does not declare."""
-    known = {**terms.PREFIXES, "wd": endpoint.entity, "wdt": endpoint.property, **endpoint.prefixes}
+    prefixes = {**terms.PREFIXES, "wd": endpoint.entity, "wdt": endpoint.property, **endpoint.prefixes}
     used = dict.fromkeys(token.text.partition(":")[0] for token in query.tokens if token.kind == "name")
-    missing = [prefix for prefix in used if prefix in known and prefix not in query.declared_prefixes]
-    return " ".join(f"PREFIX {prefix}: <{known[prefix]}>" for prefix in missing) + ("\n" if missing else "")
+    missing = [prefix for prefix in used if prefix in prefixes and prefix not in query.declared_prefixes]
+    return " ".join(f"PREFIX {prefix}: <{prefixes[prefix]}>" for prefix in missing) + ("\n" if missing else "")
 
 
 def apply_row_limit(query: TokenizedQuery, rows: int) -> tuple[str, bool]:

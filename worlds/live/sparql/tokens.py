@@ -93,21 +93,21 @@ def tokenize_query(sparql: str) -> TokenizedQuery:
 def decode_escapes(sparql: str) -> str:
     r"""The query with \u0041 and its like written out, which some servers do before they look for anything in it."""
 
-    def character(found: re.Match[str]) -> str:
-        number = int(found[1] or found[2], 16)
-        return chr(number) if number < 0x110000 else found[0]
+    def character(match: re.Match[str]) -> str:
+        number = int(match[1] or match[2], 16)
+        return chr(number) if number < 0x110000 else match[0]
 
     return _ESCAPE_PATTERN.sub(character, sparql)
 
 
 def _iter_tokens(sparql: str) -> Iterator[SparqlToken]:
     depth = 0
-    for found in _TOKEN_PATTERN.finditer(sparql):
-        kind, text = str(found.lastgroup), found[0]
+    for match in _TOKEN_PATTERN.finditer(sparql):
+        kind, text = str(match.lastgroup), match[0]
         if kind == "blank":
             continue
         depth -= text in _CLOSING_BRACKETS
-        yield SparqlToken(kind, text, found.start(), found.end(), depth)
+        yield SparqlToken(kind, text, match.start(), match.end(), depth)
         depth += text in _OPENING_BRACKETS
 
 

@@ -65,11 +65,12 @@ class WikiApi:
             user_agent="Showhow", language=language, max_retries=0, transport=_RecordingTransport(url, door)
         )
 
-    def request(self, parameters: Mapping[str, str | int], wanted: type[ResponseT]) -> ResponseT:
+    def request(self, parameters: Mapping[str, str | int], response_type: type[ResponseT]) -> ResponseT:
         """What the api says; errors other than of a missing page are a SourceError."""
-        asked = urlencode({**parameters, "format": "json", "formatversion": 2})
+        query = urlencode({**parameters, "format": "json", "formatversion": 2})
         return parse_response(
-            self._door.send(HttpRequest(f"{self._url}?{asked}", validate_response=response_validator(wanted))), wanted
+            self._door.send(HttpRequest(f"{self._url}?{query}", validate_response=response_validator(response_type))),
+            response_type,
         )
 
     def search(self, words: str, what: str, limit: int) -> list[WikiSearchHit]:
@@ -82,14 +83,14 @@ class WikiApi:
 
     def load_properties(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
         """By each title as it was given: what is told of the page there, redirects followed; without missing ones."""
-        known: dict[str, WikiPageProperties] = {}
-        asked = [title for title in dict.fromkeys(titles) if _is_valid_title(title)]
-        for start in range(0, len(asked), _BATCH_SIZE):
-            known |= self._load_properties_batch(asked[start : start + _BATCH_SIZE])
-        return known
+        pages: dict[str, WikiPageProperties] = {}
+        valid_titles = [title for title in dict.fromkeys(titles) if _is_valid_title(title)]
+        for start in range(0, len(valid_titles), _BATCH_SIZE):
+            pages |= self._load_properties_batch(valid_titles[start : start + _BATCH_SIZE])
+        return pages
 
     def _load_properties_batch(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
-        found = self.request(
+        reply = self.request(
             {
                 "action": "query",
                 "titles": "|".join(titles),
@@ -103,21 +104,21 @@ class WikiApi:
             },
             PagesResponse,
         ).query
-        led_to = {step.source: step.to for step in (*found.normalized, *found.redirects)}
-        pages = {page.title: page for page in found.pages if page.pageid is not None}
-        known = {}
+        led_to = {step.source: step.to for step in (*reply.normalized, *reply.redirects)}
+        pages = {page.title: page for page in reply.pages if page.pageid is not None}
+        properties = {}
         for title in titles:
             end = title
             for _ in range(3):
                 end = led_to.get(end, end)
             if end in pages:
-                known[title] = _build_properties(pages[end])
-        return known
+                properties[title] = _build_properties(pages[end])
+        return properties
 
     def has_title_search(self) -> bool:
         """Whether titles can be searched on their own; where CirrusSearch works they cannot, and need not be."""
-        found = self.request({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, ExtensionsResponse)
-        return all(each.name != "CirrusSearch" for each in found.query.extensions)
+        reply = self.request({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, ExtensionsResponse)
+        return all(extension.name != "CirrusSearch" for extension in reply.query.extensions)
 
 
 class _RecordingTransport(httpx.BaseTransport):
@@ -128,9 +129,9 @@ class _RecordingTransport(httpx.BaseTransport):
         self._door = door
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        asked = request.url.query.decode("ascii")
+        query = request.url.query.decode("ascii")
         answer = self._door.send(
-            HttpRequest(f"{self._url}?{asked}", validate_response=response_validator(WikiSearchResponse))
+            HttpRequest(f"{self._url}?{query}", validate_response=response_validator(WikiSearchResponse))
         )
         return httpx.Response(answer.status, headers={"content-type": answer.content_type}, content=answer.body)
 
@@ -148,14 +149,14 @@ def _clean_snippet(markup: str) -> str:
 
 
 def _build_properties(page: WikiPageRecord) -> WikiPageProperties:
-    told = page.pageprops
+    properties = page.pageprops
     extract = " ".join(page.extract.split())
     return WikiPageProperties(
         page.title,
-        told.get("wikibase_item"),
-        page.description or told.get("wikibase-shortdesc") or None,
+        properties.get("wikibase_item"),
+        page.description or properties.get("wikibase-shortdesc") or None,
         extract or None,
-        "disambiguation" in told
+        "disambiguation" in properties
         or page.title.endswith("(disambiguation)")
         or bool(_DISAMBIGUATION_PATTERN.search(extract)),
     )

@@ -148,7 +148,7 @@ class WikibaseSearchResponse(WikiApiResponse):
 ResponseT = TypeVar("ResponseT", bound=WikiApiResponse)
 
 
-def parse_response(answer: HttpResponse, wanted: type[ResponseT]) -> ResponseT:
+def parse_response(answer: HttpResponse, response_type: type[ResponseT]) -> ResponseT:
     """The answer as it was wanted; NoAnswer for an error that is told under a good status and for any other shape.
 
     Busy where asking again may help.
@@ -156,21 +156,21 @@ def parse_response(answer: HttpResponse, wanted: type[ResponseT]) -> ResponseT:
     host = get_host(answer.url)
     try:
         error = WikiApiResponse.model_validate_json(answer.body).error
-        if error is None or (error.code in _MISSING_PAGE_CODES and wanted is ParseResponse):
-            return wanted.model_validate_json(answer.body)
+        if error is None or (error.code in _MISSING_PAGE_CODES and response_type is ParseResponse):
+            return response_type.model_validate_json(answer.body)
     except ValidationError as wrong:
         raise InvalidResponse(_format_validation_error(host, wrong)) from wrong
-    said = strip_markup(error.info)
+    message = strip_markup(error.info)
     if _BUSY_CODES.fullmatch(error.code):
-        raise ServerBusy(f"{host} is busy ({said[:200] or error.code}).")
-    raise InvalidResponse(f"{host} refused ({error.code}): {said[:300] or 'it does not say why'}")
+        raise ServerBusy(f"{host} is busy ({message[:200] or error.code}).")
+    raise InvalidResponse(f"{host} refused ({error.code}): {message[:300] or 'it does not say why'}")
 
 
-def response_validator(wanted: type[WikiApiResponse]) -> Callable[[HttpResponse], None]:
+def response_validator(response_type: type[WikiApiResponse]) -> Callable[[HttpResponse], None]:
     """A check that the answer is one of that shape."""
 
     def check(answer: HttpResponse) -> None:
-        parse_response(answer, wanted)
+        parse_response(answer, response_type)
 
     return check
 

@@ -31,8 +31,8 @@ _ARTICLES = frozenset({"The", "A", "An"})
 
 def extract_words(text: str) -> list[str]:
     """The words of a text in their order, each once, without what engines take for operators."""
-    found = (_POSSESSIVE_SUFFIX.sub("", word) for word in _WORD_PATTERN.findall(text))
-    short = (word for word in found if len(word) <= _MAX_WORD_LENGTH)
+    words = (_POSSESSIVE_SUFFIX.sub("", word) for word in _WORD_PATTERN.findall(text))
+    short = (word for word in words if len(word) <= _MAX_WORD_LENGTH)
     seen = dict.fromkeys(word.lower() if word in {"AND", "OR", "NOT"} else word for word in short)
     return list(seen)[:_MAX_WORDS]
 
@@ -58,8 +58,11 @@ def relax_query(query: str) -> list[tuple[str, ...]]:
     of_names = frozenset[str]().union(*named)
     ranked = sorted(telling, key=lambda word: (word.lower() not in of_names, not word[0].isdigit(), -len(word)))
     halves = [frozenset(ranked[: len(ranked) >> times]) for times in range(1, len(ranked).bit_length())]
-    wanted = [frozenset(telling), *(frozenset(w for w in telling if w.lower() in some) for some in (of_names, *named))]
-    queries = [tuple(word for word in telling if word in some) for some in (*wanted, *halves)]
+    word_sets = [
+        frozenset(telling),
+        *(frozenset(w for w in telling if w.lower() in some) for some in (of_names, *named)),
+    ]
+    queries = [tuple(word for word in telling if word in some) for some in (*word_sets, *halves)]
     return [query for query in dict.fromkeys(queries) if query][:MAX_QUERIES]
 
 
@@ -138,9 +141,9 @@ class MediaWikiText:
             if len(ranking.titles) >= k or (ranking.titles and len(words) == 1 and words[0] not in names):
                 break
             ranking.add(self._api.search(" ".join(words), "text", k), complete=number == 0)
-        known = {page.title: page for page in named.values()}
-        known |= self._api.load_properties([title for title in ranking.titles if title not in known])
-        return ranking.hits(known)[:k]
+        pages = {page.title: page for page in named.values()}
+        pages |= self._api.load_properties([title for title in ranking.titles if title not in pages])
+        return ranking.hits(pages)[:k]
 
     def article(self, title: str) -> Article:
         """The article of that title, redirects followed; Ambiguous where the page only lists what is called so."""
@@ -153,16 +156,24 @@ class MediaWikiText:
             near = ", ".join(repr(hit.title) for hit in self.search(title, 3))
             advice = f"; the nearest are {near}" if near else ""
             raise NotFound(f"There is no article titled {_truncate(title, MAX_TITLE_BYTES)!r}{advice}.")
-        found, told = parsed.title, parsed.properties
+        resolved_title, properties = parsed.title, parsed.properties
         page = parse_page(parsed.text, self._language)
         # What no extension works out while a page is rendered, only the table of properties knows.
-        known = self._api.load_properties([found]).get(found) if "wikibase_item" not in told else None
-        lists_names = page.is_disambiguation or "disambiguation" in told or bool(known and known.is_disambiguation)
-        item = known.item if known else told.get("wikibase_item")
+        page_properties = (
+            self._api.load_properties([resolved_title]).get(resolved_title)
+            if "wikibase_item" not in properties
+            else None
+        )
+        lists_names = (
+            page.is_disambiguation
+            or "disambiguation" in properties
+            or bool(page_properties and page_properties.is_disambiguation)
+        )
+        item = page_properties.item if page_properties else properties.get("wikibase_item")
         if lists_names and page.choices:
-            raise AmbiguousTitle(found, self._list_choices(page))
+            raise AmbiguousTitle(resolved_title, self._list_choices(page))
         redirected = next((step.source for step in parsed.redirects), None)
-        return Article(found, page.sentences, item, page.sections, redirected=redirected)
+        return Article(resolved_title, page.sentences, item, page.sections, redirected=redirected)
 
     def find_item(self, title: str) -> str | None:
         """The id of what the article is about, None where the wiki tells none; NotFound without an article."""
@@ -204,14 +215,16 @@ class MediaWikiText:
         choices: dict[str, DisambiguationChoice] = {}
         for choice in page.choices:
             choices.setdefault(choice.title, choice)
-        kept = list(choices.values())[:_MAX_CHOICES]
-        known = self._api.load_properties([choice.title for choice in kept])
+        shortlist = list(choices.values())[:_MAX_CHOICES]
+        pages = self._api.load_properties([choice.title for choice in shortlist])
         hits = []
-        for choice in kept:
-            told = known.get(choice.title)
-            description = choice.description or (told.description if told else None)
+        for choice in shortlist:
+            properties = pages.get(choice.title)
+            description = choice.description or (properties.description if properties else None)
             hits.append(
-                SearchHit(choice.title, choice.description, told.item if told else None, description=description)
+                SearchHit(
+                    choice.title, choice.description, properties.item if properties else None, description=description
+                )
             )
         return hits
 
@@ -238,18 +251,18 @@ class _SearchRanking:
     def titles(self) -> list[str]:
         return list(self._snippets)
 
-    def add(self, found: Iterable[WikiSearchHit], *, complete: bool) -> None:
+    def add(self, hits: Iterable[WikiSearchHit], *, complete: bool) -> None:
         """Put what was found after the rest; `complete` when it has every word of the query."""
-        for hit in found:
+        for hit in hits:
             self._snippets[hit.title] = self._snippets.get(hit.title) or hit.snippet
             if complete:
                 self._complete.add(hit.title)
 
-    def hits(self, known: Mapping[str, WikiPageProperties]) -> list[SearchHit]:
+    def hits(self, pages: Mapping[str, WikiPageProperties]) -> list[SearchHit]:
         """One hit a page: a redirect that was found stands for the page that it leads to."""
         hits: dict[str, SearchHit] = {}
         for title, snippet in self._snippets.items():
-            page = known.get(title) or WikiPageProperties(title)
+            page = pages.get(title) or WikiPageProperties(title)
             if page.title in hits:
                 continue
             hits[page.title] = SearchHit(

@@ -102,8 +102,8 @@ def _iter_own_rows(table: LexborNode) -> Iterator[LexborNode]:
 
 
 def _parse_span(node: LexborNode, name: str) -> int:
-    told = (node.attributes.get(name) or "").strip()
-    return max(1, int(told)) if told.isdecimal() and len(told) < 5 else 1
+    value = (node.attributes.get(name) or "").strip()
+    return max(1, int(value)) if value.isdecimal() and len(value) < 5 else 1
 
 
 def _split_headers(rows: list[list[_TableCell]]) -> tuple[list[str], list[list[_TableCell]]]:
@@ -303,10 +303,10 @@ class _WikiPageParser:
         link = next((a for a in node.css("a[title]") if _is_page_link(a)), None)
         if link is None or (outer := link.attributes.get("title")) is None:
             return
-        shown = " ".join(self.inline_text(link, depth).split())
+        link_text = " ".join(self.inline_text(link, depth).split())
         line = " ".join(self.inline_text(node, depth, "\n").strip().split("\n")[0].split())
-        told = line.removeprefix(shown).lstrip(" ,:;–—-").strip()
-        self.choices.append(DisambiguationChoice(outer, told))
+        description = line.removeprefix(link_text).lstrip(" ,:;–—-").strip()
+        self.choices.append(DisambiguationChoice(outer, description))
 
 
 def _node_text(node: LexborNode) -> str:

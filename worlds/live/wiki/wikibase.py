@@ -40,10 +40,10 @@ class WikibaseApi:
         """The entities of these IRIs by IRI; those that are no ids of the wiki, or that it lacks, are left out."""
         ids = {self._ids.id_of(iri): iri for iri in iris if self._ids.is_entity(iri)}
         # For one id beyond its numbers the wiki would refuse all of them.
-        asked = {entity: iri for entity, iri in ids.items() if int(entity[1:]) <= _MAX_ITEM_NUMBER}
-        found: dict[str, Entity] = {}
-        for part in iter_batches(list(asked), _BATCH_SIZE):
-            told = self._request(
+        valid_ids = {entity: iri for entity, iri in ids.items() if int(entity[1:]) <= _MAX_ITEM_NUMBER}
+        entities: dict[str, Entity] = {}
+        for part in iter_batches(list(valid_ids), _BATCH_SIZE):
+            reply = self._request(
                 WikibaseEntitiesResponse,
                 action="wbgetentities",
                 ids="|".join(part),
@@ -51,12 +51,12 @@ class WikibaseApi:
                 languages=f"{self._language}|mul",
                 languagefallback="1",
             )
-            for entity, facts in told.entities.items():
+            for entity, facts in reply.entities.items():
                 # What was merged into another item comes with that one's facts, and stays what was asked for.
                 meant = facts.redirects.source if facts.redirects else entity
-                if meant in asked and facts.missing is None:
-                    found[asked[meant]] = self._build_entity(meant, facts)
-        return found
+                if meant in valid_ids and facts.missing is None:
+                    entities[valid_ids[meant]] = self._build_entity(meant, facts)
+        return entities
 
     def find(self, name: str, k: int) -> list[str]:
         """At most k IRIs of items called so, best first: by the beginnings of names, else by words."""
@@ -72,10 +72,10 @@ class WikibaseApi:
         )
         ids = [hit.id for hit in items.search]
         if not ids:
-            told = self._request(
+            reply = self._request(
                 WikiSearchResponse, action="query", list="search", srsearch=name, srlimit=str(k), srprop=""
             )
-            ids = [hit.title.rpartition(":")[2] for hit in told.query.search]
+            ids = [hit.title.rpartition(":")[2] for hit in reply.query.search]
         return [iri for one in ids if (iri := self._ids.iri_of(one))][:k]
 
     def _build_entity(self, entity: str, facts: WikibaseEntityRecord) -> Entity:
@@ -96,8 +96,9 @@ class WikibaseApi:
         pages = (address for address in own if address.startswith(self._articles))
         return next((title for page in pages if (title := terms.title_from_page_iri(page))), None)
 
-    def _request(self, wanted: type[ResponseT], **parameters: str) -> ResponseT:
-        asked = urlencode({**parameters, "format": "json", "formatversion": "2"})
+    def _request(self, response_type: type[ResponseT], **parameters: str) -> ResponseT:
+        query = urlencode({**parameters, "format": "json", "formatversion": "2"})
         return parse_response(
-            self._door.send(HttpRequest(f"{self._api}?{asked}", validate_response=response_validator(wanted))), wanted
+            self._door.send(HttpRequest(f"{self._api}?{query}", validate_response=response_validator(response_type))),
+            response_type,
         )

@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[Mood, type[SourceError], str]] = {
         "cut off",
     ),
     "truncated JSON": (sends(b'{"results": {"bindings": ['), InvalidResponse, "cut off or broken"),
-    "a body that ends too soon": (sends(b'{"a": 1', told=500), SourceUnavailable, "could not be reached"),
+    "a body that ends too soon": (sends(b'{"a": 1', content_length=500), SourceUnavailable, "could not be reached"),
     "another content type": (
         sends(b"<html>Sign in first</html>", "text/html"),
         InvalidResponse,
@@ -107,7 +107,7 @@ FAULTS: dict[str, tuple[Mood, type[SourceError], str]] = {
 def test_every_fault_ends_within_the_limit_as_one_sentence_and_leaves_nothing_in_the_record(
     fault: str, server: Moody, door: Callable[..., RecordingHttpClient], answers: ResponseCache
 ):
-    mood, kind, told = FAULTS[fault]
+    mood, kind, message = FAULTS[fault]
     server.will(mood)
     request = HttpRequest(f"{server.url}/question")
     began = time.monotonic()
@@ -115,7 +115,7 @@ def test_every_fault_ends_within_the_limit_as_one_sentence_and_leaves_nothing_in
         door(timeout_seconds=LIMIT, max_attempts=2, max_bytes=1_000_000).send(request)
     assert time.monotonic() - began < FAR_BEYOND_THE_LIMIT
     sentence = str(failed.value)
-    assert told in sentence
+    assert message in sentence
     assert server.host in sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
@@ -158,8 +158,10 @@ def test_an_answer_that_says_busy_is_asked_for_again(server: Moody, door: Callab
 
 @pytest.mark.parametrize("as_date", [False, True], ids=["seconds", "date"])
 def test_a_host_that_asks_for_rest_gets_it_from_all_threads(
-    as_date: bool, server: Moody, door: Callable[..., RecordingHttpClient]
-):  # noqa: FBT001
+    as_date: bool,  # noqa: FBT001 - a parameter of the test
+    server: Moody,
+    door: Callable[..., RecordingHttpClient],
+):
     rest = format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True) if as_date else "2"
     server.will(status(429, Retry_After=rest), says({"a": 1}))
     doors = [door(), door()]
@@ -170,8 +172,8 @@ def test_a_host_that_asks_for_rest_gets_it_from_all_threads(
         # The refusal is on its way; whoever comes now stands before a closed gate.
         time.sleep(0.3)
         others = [threads.submit(doors[n % 2].send, HttpRequest(f"{server.url}/{n}")) for n in range(2, 6)]
-        assert all(json.loads(each.result().body) == {"a": 1} for each in [first, *others])
-    refused, *later = (asked.moment for asked in server.asked)
+        assert all(json.loads(future.result().body) == {"a": 1} for future in [first, *others])
+    refused, *later = (request.moment for request in server.asked)
     assert len(later) == 5
     assert min(later) - refused > 1.5
 
@@ -183,7 +185,7 @@ def test_a_rest_longer_than_the_call_may_take_is_told_at_once_with_the_time(
     for path in ("first", "second"):
         with pytest.raises(SourceUnavailable, match=r"try again after \d\d:\d\d:\d\d UTC"):
             door().send(HttpRequest(f"{server.url}/{path}"))
-    assert [asked.path for asked in server.asked] == ["/first"]
+    assert [request.path for request in server.asked] == ["/first"]
 
 
 def test_no_more_requests_are_open_than_the_policy_says_whatever_the_door(
@@ -193,7 +195,7 @@ def test_no_more_requests_are_open_than_the_policy_says_whatever_the_door(
     doors = [door(max_concurrent=3) for _ in range(4)]
     with ThreadPoolExecutor(12) as threads:
         sent = [threads.submit(doors[n % 4].send, HttpRequest(f"{server.url}/{n}")) for n in range(12)]
-        assert all(each.result().status == 200 for each in sent)
+        assert all(future.result().status == 200 for future in sent)
     assert server.most_at_once == 3
 
 
@@ -210,7 +212,7 @@ def test_twenty_annotators_do_not_wait_for_each_other_where_the_policy_lets_them
     shared = door(max_concurrent=20, timeout_seconds=90.0)
     with ThreadPoolExecutor(20) as threads:
         sent = [threads.submit(shared.send, HttpRequest(f"{server.url}/{n}")) for n in range(20)]
-        assert all(each.result().status == 200 for each in sent)
+        assert all(future.result().status == 200 for future in sent)
 
 
 def test_what_many_ask_at_the_same_moment_is_asked_once(server: Moody, door: Callable[..., RecordingHttpClient]):
@@ -218,7 +220,7 @@ def test_what_many_ask_at_the_same_moment_is_asked_once(server: Moody, door: Cal
     shared = door()
     with ThreadPoolExecutor(10) as threads:
         sent = [threads.submit(shared.send, HttpRequest(f"{server.url}/same")) for _ in range(10)]
-        assert {each.result().body for each in sent} == {b'{"a": 1}'}
+        assert {future.result().body for future in sent} == {b'{"a": 1}'}
     assert len(server.asked) == 1
 
 
@@ -307,7 +309,7 @@ def test_connections_are_used_again(server: Moody, door: Callable[..., Recording
     shared = door()
     for n in range(5):
         shared.send(HttpRequest(f"{server.url}/{n}"))
-    assert len({asked.connection for asked in server.asked}) == 1
+    assert len({request.connection for request in server.asked}) == 1
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "GZIP"])
@@ -339,12 +341,12 @@ def test_offline_the_record_answers_however_old_and_nobody_is_asked(
 ):
     server.will(says({"now": 1}))
     old = datetime.now(UTC) - timedelta(days=800)
-    known = HttpRequest(server.url)
+    request = HttpRequest(server.url)
     answers.store(
-        known.cache_key, HttpResponse(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old)
+        request.cache_key, HttpResponse(server.url, 200, {"content-type": "application/json"}, b'{"then": 1}', old)
     )
     offline = door(Access(offline=True))
-    assert offline.send(known).body == b'{"then": 1}'
+    assert offline.send(request).body == b'{"then": 1}'
     with pytest.raises(SourceUnavailable, match="has not been asked this before, and Showhow is offline"):
         offline.send(HttpRequest(f"{server.url}/unknown"))
     assert server.asked == []
@@ -362,9 +364,9 @@ def test_a_verdict_on_what_was_asked_is_told_again_offline_and_asked_again_onlin
         with pytest.raises(HttpStatusError, match="400"):
             door().send(request)
     offline = door(Access(offline=True))
-    with pytest.raises(HttpStatusError, match="400") as told:
+    with pytest.raises(HttpStatusError, match="400") as failure:
         offline.send(judged)
-    assert told.value.body == b"Parse error at 1:7"
+    assert failure.value.body == b"Parse error at 1:7"
     with pytest.raises(SourceUnavailable, match="has not been asked this before"):
         offline.send(plain)
     assert door().send(judged).body == b'{"a": 1}'
@@ -380,8 +382,8 @@ def test_as_of_a_moment_the_answers_are_those_of_then(
     for day in days:
         body = json.dumps({"day": day.day}).encode()
         answers.store(request.cache_key, HttpResponse(server.url, 200, {"content-type": "application/json"}, body, day))
-    for moment, told in ((days[0], 1), (days[1] - timedelta(seconds=1), 1), (days[1], 10), (datetime.now(UTC), 20)):
-        assert json.loads(door(Access(as_of=moment)).send(request).body) == {"day": told}
+    for moment, expected in ((days[0], 1), (days[1] - timedelta(seconds=1), 1), (days[1], 10), (datetime.now(UTC), 20)):
+        assert json.loads(door(Access(as_of=moment)).send(request).body) == {"day": expected}
     with pytest.raises(SourceUnavailable, match="had not been asked this by 2026-02-28"):
         door(Access(as_of=datetime(2026, 2, 28, tzinfo=UTC))).send(request)
     assert server.asked == []
@@ -412,10 +414,10 @@ def test_a_key_is_known_in_whatever_form_a_host_repeats_it(
     spelled: Callable[[str], str], server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     key = 'k/9&"+aQ=='
-    said = spelled(key) if spelled in {json.dumps, json_of_php} else json.dumps(spelled(key))
-    server.will(sends(f"[{said}]".encode()))
-    given = door(headers=(("X-Key", key),)).send(HttpRequest(server.url))
-    assert json.loads(given.body) == ["..."]
+    body = spelled(key) if spelled in {json.dumps, json_of_php} else json.dumps(spelled(key))
+    server.will(sends(f"[{body}]".encode()))
+    response = door(headers=(("X-Key", key),)).send(HttpRequest(server.url))
+    assert json.loads(response.body) == ["..."]
 
 
 def test_a_key_is_sent_and_stands_nowhere_else(
@@ -426,7 +428,7 @@ def test_a_key_is_sent_and_stands_nowhere_else(
 
     keyed = door(headers=(("Authorization", f"Bearer {KEY}"),), max_attempts=1)
     server.will(echoes)
-    given = keyed.send(HttpRequest(server.url))
+    response = keyed.send(HttpRequest(server.url))
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
     server.will(status(302, Location=f"/there?token={KEY}"), echoes)
     assert KEY not in repr(keyed.send(HttpRequest(f"{server.url}/led")))
@@ -437,8 +439,8 @@ def test_a_key_is_sent_and_stands_nowhere_else(
     server.will(resets)
     with pytest.raises(SourceUnavailable) as lost:
         keyed.send(HttpRequest(f"{server.url}/third"))
-    told = [str(failed.value), repr(failed.value.body), str(lost.value), given.body.decode(), repr(keyed._policy)]
-    assert not [text for text in [*told, *capfd.readouterr()] if KEY in text]
+    texts = [str(failed.value), repr(failed.value.body), str(lost.value), response.body.decode(), repr(keyed._policy)]
+    assert not [text for text in [*texts, *capfd.readouterr()] if KEY in text]
     assert not [file for file in tmp_path.iterdir() if KEY.encode() in file.read_bytes()]
     recorded = ResponseCache(tmp_path / RESPONSE_CACHE_FILE).get_latest(HttpRequest(server.url).cache_key)
     assert recorded is not None

@@ -40,20 +40,20 @@ def answer(body: bytes, moment: datetime = START) -> HttpResponse:
     )
 
 
-@given(asked=st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=200), st.integers(0, 50)), max_size=30))
+@given(requests=st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=200), st.integers(0, 50)), max_size=30))
 def test_any_moment_gives_the_last_answer_before_it(
-    asked: list[tuple[str, bytes, int]], tmp_path_factory: pytest.TempPathFactory
+    requests: list[tuple[str, bytes, int]], tmp_path_factory: pytest.TempPathFactory
 ):
     answers = ResponseCache(tmp_path_factory.mktemp("answers") / RESPONSE_CACHE_FILE)
-    kept: dict[tuple[str, int], bytes] = {}
-    for key, body, minute in asked:
+    stored: dict[tuple[str, int], bytes] = {}
+    for key, body, minute in requests:
         answers.store(key, answer(body, START + timedelta(minutes=minute)))
-        kept.setdefault((key, minute), body)
+        stored.setdefault((key, minute), body)
     for key in "abc":
         for until in range(-1, 52, 4):
-            before = [minute for known, minute in kept if known == key and minute <= until]
-            found = answers.get_latest(key, START + timedelta(minutes=until))
-            assert (found.body if found else None) == (kept[key, max(before)] if before else None)
+            before = [minute for stored_key, minute in stored if stored_key == key and minute <= until]
+            response = answers.get_latest(key, START + timedelta(minutes=until))
+            assert (response.body if response else None) == (stored[key, max(before)] if before else None)
     answers.close()
 
 
@@ -74,9 +74,9 @@ def test_only_what_describes_an_answer_is_kept_of_its_headers(tmp_path: Path):
         "date": "today",
     }
     answers.store("k", HttpResponse("http://a/", 200, headers, b"", START))
-    found = answers.get_latest("k")
-    assert found is not None
-    assert found.headers == {"content-type": "text/plain"}
+    response = answers.get_latest("k")
+    assert response is not None
+    assert response.headers == {"content-type": "text/plain"}
 
 
 def test_equal_bodies_take_their_place_once(tmp_path: Path):
@@ -97,10 +97,10 @@ def test_many_threads_and_two_processes_lose_nothing(tmp_path: Path):
     assert [process.wait(timeout=120) for process in others] == [0, 0]
     for name in ("left", "right"):
         for n in range(150):
-            found = mine.get_latest(f"{name} {n}")
-            assert found is not None
-            assert found.body == f"{name} {n}".encode() * 50
-    assert all((found := mine.get_latest(f"mine {n}")) and found.body == b"%d" % n for n in range(300))
+            response = mine.get_latest(f"{name} {n}")
+            assert response is not None
+            assert response.body == f"{name} {n}".encode() * 50
+    assert all((response := mine.get_latest(f"mine {n}")) and response.body == b"%d" % n for n in range(300))
     shared = mine.get_latest("shared")
     assert shared is not None
     assert shared.body.split()[0] in {b"left", b"right"}

@@ -10,7 +10,7 @@ FAR = "Wed, 21 Oct 2030 07:28:00 +99999999999999"
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds"),
+    ("header", "seconds"),
     [
         (None, None),
         ("", None),
@@ -23,13 +23,13 @@ FAR = "Wed, 21 Oct 2030 07:28:00 +99999999999999"
         (FAR, None),
     ],
 )
-def test_seconds_are_read_and_nonsense_says_nothing(told: str | None, seconds: float | None):
-    assert parse_retry_after(told) == seconds
+def test_seconds_are_read_and_nonsense_says_nothing(header: str | None, seconds: float | None):
+    assert parse_retry_after(header) == seconds
 
 
 def test_a_date_is_as_many_seconds_away_and_a_past_one_none():
     then = datetime.now(UTC) + timedelta(seconds=90)
-    found = parse_retry_after(format_datetime(then, usegmt=True))
-    assert found is not None
-    assert 60 < found <= 91
+    seconds = parse_retry_after(format_datetime(then, usegmt=True))
+    assert seconds is not None
+    assert 60 < seconds <= 91
     assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0

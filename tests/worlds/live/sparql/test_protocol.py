@@ -84,8 +84,8 @@ def test_the_label_service_is_answered_by_servers_that_have_none(server, tmp_pat
         "SELECT ?x ?xLabel ?xDescription WHERE { VALUES ?x { wd:Q1 wd:Q6 wd:Q404 } "
         'SERVICE wikibase:label { bd:serviceParam wikibase:language "[AUTO_LANGUAGE],de". } } ORDER BY ?x'
     )
-    told = {row[0].value: tuple(cell.value if cell else None for cell in row[1:]) for row in table.rows}
-    assert told == {"Q1": ("Mara Quill", "lighthouse keeper"), "Q6": ("Fährmann", None), "Q404": ("Q404", None)}
+    rows = {row[0].value: tuple(cell.value if cell else None for cell in row[1:]) for row in table.rows}
+    assert rows == {"Q1": ("Mara Quill", "lighthouse keeper"), "Q6": ("Fährmann", None), "Q404": ("Q404", None)}
     table = graph.query(
         "SELECT ?father ?fatherLabel (COUNT(?x) AS ?n) WHERE { ?x wdt:P22 ?father "
         'SERVICE wikibase:label { bd:serviceParam wikibase:language "en" } } GROUP BY ?father ?fatherLabel'
@@ -133,8 +133,8 @@ def test_labels_are_those_of_the_service_wherever_it_is_called(case, server, tmp
     sparql, rows = LABELLED[case]
     table = live_graph(endpoint_of(server, "isle", prefixes={"isle": "http://isle.example/"}), tmp_path).query(sparql)
     # The order of names in one cell, and of the columns of a star, is nobody's.
-    found = {tuple(", ".join(sorted(cell.value.split(", "))) if cell else None for cell in row) for row in table.rows}
-    assert {tuple(sorted(row, key=str)) for row in found} == {tuple(sorted(row, key=str)) for row in rows}
+    actual = {tuple(", ".join(sorted(cell.value.split(", "))) if cell else None for cell in row) for row in table.rows}
+    assert {tuple(sorted(row, key=str)) for row in actual} == {tuple(sorted(row, key=str)) for row in rows}
     assert len(table.rows) == len(rows)
 
 
@@ -184,7 +184,7 @@ def test_a_way_of_asking_that_a_server_never_answers_ends_in_time(virtuoso, tmp_
 
 def test_what_was_asked_is_answered_offline_from_the_record(server, tmp_path):
     online = live_graph(endpoint_of(server, "isle"), tmp_path)
-    known = (
+    queries = (
         online.entities(["Q1"]),
         online.relations("Q1"),
         online.find("Mara Quill"),
@@ -198,19 +198,19 @@ def test_what_was_asked_is_answered_offline_from_the_record(server, tmp_path):
         offline.find("Mara Quill"),
         offline.query("ASK { ?x wdt:P22 ?y }"),
     )
-    assert again == known
+    assert again == queries
     with pytest.raises(SourceUnavailable, match="offline"):
         offline.query("ASK { ?x wdt:P569 ?y }")
 
 
 def test_offline_a_query_that_the_server_could_not_read_is_refused_in_the_same_words(server, tmp_path):
-    told = []
+    messages = []
     for access in (None, Access(offline=True)):
         graph = live_graph(endpoint_of(server, "isle"), tmp_path, *filter(None, [access]))
         with pytest.raises(QueryRefused) as refused:
             graph.query("SELECT ?x WHERE { ?x wdt:P22 ?y . FILTER(STRLEN(?x, ?y)) }")
-        told.append(str(refused.value))
-    assert told[0] == told[1]
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]
 
 
 def test_a_server_that_is_not_there_is_unavailable_and_never_empty(tmp_path):
@@ -243,11 +243,11 @@ def test_name_spaces_of_another_wikibase_are_short_as_well(tmp_path):
         assert {relation.id for relation in graph.relations("Q1").outgoing} >= {"P22", "P569"}
         assert {branch.relation.label for branch in load_neighbourhood(graph, "Q1").branches} >= {"father", "lives in"}
         assert build_family(GraphKinshipSource(graph), "Q1").parents["Q1"] == ("Q2",)
-        found = get_tool("generateQuery").call(
+        result = get_tool("generateQuery").call(
             ToolContext(World("own", graph=graph), no_meaning),
             {"question": "Who is the father of Mara Quill?", "entity_ids": "Q1"},
         )
-        assert graph.query(found.observation.text).rows[0][0] == Cell("entity", "Q2")
+        assert graph.query(result.observation.text).rows[0][0] == Cell("entity", "Q2")
 
 
 def no_meaning(texts: Sequence[str]) -> np.ndarray:
@@ -257,17 +257,17 @@ def no_meaning(texts: Sequence[str]) -> np.ndarray:
 
 def test_eight_threads_at_once_each_get_their_own_answer(server, tmp_path):
     graph = live_graph(endpoint_of(server, "harbour"), tmp_path)
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
     def label(one: str) -> None:
-        found[one] = graph.entities([one])[0].label
+        labels[one] = graph.entities([one])[0].label
 
     threads = [threading.Thread(target=label, args=(f"Q{number}",)) for number in range(1, 9)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {
+    assert labels == {
         "Q1": "Ada Reed", "Q2": "Bram Reed", "Q3": "Cora Reed", "Q4": 'Dan O"Shea',
         "Q5": "Eli Reed", "Q6": "Fay Lund", "Q7": "Gus Holm", "Q8": "Hugo Reed",
     }  # fmt: skip

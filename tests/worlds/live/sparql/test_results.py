@@ -108,7 +108,7 @@ QLEVER = json.dumps(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "error", "told"),
+    ("status", "body", "error", "message_pattern"),
     [
         (400, "error at 3:14: expected one of ['a'..='z'], \"}\"", QueryRefused, r"error at 2:14: expected one of"),
         (400, VIRTUOSO, QueryRefused, r"SPARQL compiler, line 2: syntax error at '}'"),
@@ -127,14 +127,14 @@ QLEVER = json.dumps(
         (418, "", SourceUnavailable, "status 418"),
     ],
 )
-def test_a_failure_is_one_sentence_with_the_place_in_the_query_as_it_was_written(status, body, error, told):
+def test_a_failure_is_one_sentence_with_the_place_in_the_query_as_it_was_written(status, body, error, message_pattern):
     failure = map_failure(status, body.encode(), "g.example", QUERY)
     assert type(failure) is error
-    said = str(failure)
-    assert "\n" not in said
-    assert "java." not in said
-    assert "SELECT ?x" not in said
-    with pytest.raises(error, match=told):
+    message = str(failure)
+    assert "\n" not in message
+    assert "java." not in message
+    assert "SELECT ?x" not in message
+    with pytest.raises(error, match=message_pattern):
         raise failure
 
 

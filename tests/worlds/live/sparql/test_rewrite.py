@@ -92,15 +92,15 @@ def test_a_select_gets_a_limit_of_one_row_more_and_stays_what_it_is(made):
     sparql, limit = made
     assume(parses(declared(sparql)))
     prepared = prepare_query(sparql, PLAIN)
-    wanted = 101 if limit is None or limit > 100 else limit
-    told = parseQuery(prepared.text)[1]
-    assert int(told.limitoffset.limit) == wanted
+    expected = 101 if limit is None or limit > 100 else limit
+    parsed = parseQuery(prepared.text)[1]
+    assert int(parsed.limitoffset.limit) == expected
     assert prepared.limit_added is (limit is None or limit > 100)
     # With the same limit written by hand, the two mean the same.
     original = parseQuery(declared(sparql))[1]
-    for one in (told, original):
+    for one in (parsed, original):
         one.pop("limitoffset", None)
-    assert repr(told) == repr(original)
+    assert repr(parsed) == repr(original)
 
 
 @given(selects())

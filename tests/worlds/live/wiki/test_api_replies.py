@@ -47,13 +47,13 @@ def answer(value: Any) -> HttpResponse:
 
 @given(VALUES, st.sampled_from(KINDS))
 def test_whatever_comes_is_read_or_told_in_a_sentence(value: Any, kind: type[WikiApiResponse]):
-    told = "w.example"
+    message = "w.example"
     try:
         parse_response(answer(value), kind)
     except SourceError as failed:
-        told = str(failed)
-    assert "w.example" in told
-    assert "\n" not in told
+        message = str(failed)
+    assert "w.example" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not ParseResponse])

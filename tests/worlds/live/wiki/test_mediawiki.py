@@ -201,20 +201,20 @@ def test_every_first_film_or_person_of_real_questions_is_found(
 ):
     titles = {page.title for page in mediawiki.pages}
     questions = json.loads((shared_data / "world_2wiki" / "questions_300.json").read_text(encoding="utf-8"))
-    asked = [question for question in questions if titles.issuperset(question["gold_titles"])][:60:5]
-    assert len(asked) == 12
-    for question in asked:
+    selected = [question for question in questions if titles.issuperset(question["gold_titles"])][:60:5]
+    assert len(selected) == 12
+    for question in selected:
         hits = [hit.title for hit in text.search(question["question"], 5)]
         assert question["gold_titles"][0] in hits, (question["question"], hits)
 
 
 def test_properties_come_in_batches(mediawiki: MediaWiki, answers: ResponseCache):
     api = WikiApi(mediawiki.api, "en", door_to(mediawiki.api, answers))
-    wanted = {page.title: page.item for page in mediawiki.pages if page.item}
-    found = api.load_properties([*wanted, "No such page", "Hydrargyrum", "[bad]"])
-    assert {title: page.item for title, page in found.items() if title in wanted} == wanted
-    assert found["Hydrargyrum"].title == "Mercury (element)"
-    assert not {"No such page", "[bad]"} & set(found)
+    items = {page.title: page.item for page in mediawiki.pages if page.item}
+    pages = api.load_properties([*items, "No such page", "Hydrargyrum", "[bad]"])
+    assert {title: page.item for title, page in pages.items() if title in items} == items
+    assert pages["Hydrargyrum"].title == "Mercury (element)"
+    assert not {"No such page", "[bad]"} & set(pages)
 
 
 def test_offline_and_as_of_then_everything_is_as_it_was(mediawiki: MediaWiki, tmp_path: Path):
@@ -222,12 +222,12 @@ def test_offline_and_as_of_then_everything_is_as_it_was(mediawiki: MediaWiki, tm
 
     def ask(access: Access) -> list[object]:
         text = MediaWikiText(mediawiki.api, "en", door_to(mediawiki.api, record, access))
-        given: list[object] = [text.search("mayor of Northbridge", 5), text.article("North Bridge")]
+        results: list[object] = [text.search("mayor of Northbridge", 5), text.article("North Bridge")]
         with pytest.raises(AmbiguousTitle) as several:
             text.article("Mercury")
         with pytest.raises(NotFound) as missing:
             text.article("No such page")
-        return [*given, several.value.choices, str(missing.value)]
+        return [*results, several.value.choices, str(missing.value)]
 
     before = datetime.now(UTC)
     live = ask(WHO)
@@ -249,7 +249,7 @@ def broken_wiki() -> Iterator[Moody]:
 
 
 @pytest.mark.parametrize(
-    ("mood", "told"),
+    ("mood", "message"),
     [
         (says({"error": {"code": "internal_api_error_DBQueryError", "info": "[abc] Caught exception"}}), "is busy"),
         (
@@ -268,13 +268,13 @@ def broken_wiki() -> Iterator[Moody]:
 )
 @pytest.mark.parametrize("asks", ["search", "article"])
 def test_a_failing_wiki_is_a_failure_and_never_nothing_found(
-    mood: Callable[[Handler], None], told: str, asks: str, broken_wiki: Moody, tmp_path: Path
+    mood: Callable[[Handler], None], message: str, asks: str, broken_wiki: Moody, tmp_path: Path
 ):
     broken_wiki.will(mood)
     answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     api = f"{broken_wiki.url}/w/api.php"
     text = MediaWikiText(api, "en", door_to(api, answers, seconds=1.0))
-    with pytest.raises(SourceError, match=told) as failed:
+    with pytest.raises(SourceError, match=message) as failed:
         text.search("Ada Reed", 5) if asks == "search" else text.article("Ada Reed")
     assert not isinstance(failed.value, NotFound)
     assert broken_wiki.host in str(failed.value)
@@ -283,9 +283,9 @@ def test_a_failing_wiki_is_a_failure_and_never_nothing_found(
 
 def test_where_titles_cannot_be_searched_they_are_not(broken_wiki: Moody, tmp_path: Path):
     def cirrus(handler: Handler) -> None:
-        asked = parse_qs(urlsplit(handler.path).query)
-        assert asked.get("srwhat") != ["title"]
-        extensions = [{"name": "CirrusSearch"}] if "siteinfo" in asked.get("meta", []) else []
+        query = parse_qs(urlsplit(handler.path).query)
+        assert query.get("srwhat") != ["title"]
+        extensions = [{"name": "CirrusSearch"}] if "siteinfo" in query.get("meta", []) else []
         says({"query": {"extensions": extensions, "pages": [], "search": []}})(handler)
 
     broken_wiki.will(cirrus)
@@ -293,7 +293,7 @@ def test_where_titles_cannot_be_searched_they_are_not(broken_wiki: Moody, tmp_pa
     api = f"{broken_wiki.url}/w/api.php"
     text = MediaWikiText(api, "de", door_to(api, answers))
     assert text.search("Did Ada Reed meet Ivo Marsh?", 5) == []
-    asked = [parse_qs(urlsplit(each.path).query) for each in broken_wiki.asked]
-    assert {query["srwhat"][0] for query in asked if "srwhat" in query} == {"text"}
-    assert all(each.headers["user-agent"].endswith("(ada@example.org)") for each in broken_wiki.asked)
+    queries = [parse_qs(urlsplit(request.path).query) for request in broken_wiki.asked]
+    assert {query["srwhat"][0] for query in queries if "srwhat" in query} == {"text"}
+    assert all(request.headers["user-agent"].endswith("(ada@example.org)") for request in broken_wiki.asked)
     answers.close()

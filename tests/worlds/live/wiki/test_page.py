@@ -22,17 +22,17 @@ Tile = tuple[int, int, int, int]
 def tilings(draw: st.DrawFn) -> tuple[int, int, list[Tile]]:
     """A table of cells over several rows and columns, without gaps."""
     height, width = draw(st.integers(1, 5)), draw(st.integers(1, 5))
-    taken: set[tuple[int, int]] = set()
+    occupied: set[tuple[int, int]] = set()
     tiles = []
     for row in range(height):
         for column in range(width):
-            if (row, column) in taken:
+            if (row, column) in occupied:
                 continue
             across, down = 1, draw(st.integers(1, min(3, height - row)))
-            while column + across < width and (row, column + across) not in taken and draw(st.booleans()):
+            while column + across < width and (row, column + across) not in occupied and draw(st.booleans()):
                 across += 1
             tiles.append((row, column, down, across))
-            taken |= {(row + r, column + c) for r in range(down) for c in range(across)}
+            occupied |= {(row + r, column + c) for r in range(down) for c in range(across)}
     return height, width, tiles
 
 
@@ -66,10 +66,10 @@ def test_whatever_stands_in_a_cell_comes_out_as_plain_text(cells: list[list[str]
     rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells)
     plain = [[" ".join(part for part in " ".join(text.split()).split("; ") if part) for text in row] for row in cells]
     lines = page(f"<table>{rows}</table>")
-    kept = [[text for text in row if text.strip()] for row in plain]
-    assert len(lines) == len([row for row in kept if any(row)])
+    nonblank = [[text for text in row if text.strip()] for row in plain]
+    assert len(lines) == len([row for row in nonblank if any(row)])
     if not any(";" in text for row in cells for text in row):
-        assert list(lines) == ["; ".join(row) for row in kept if row]
+        assert list(lines) == ["; ".join(row) for row in nonblank if row]
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def graph(server: SparqlServer, wiki: Wiki, tmp_path: Path) -> GraphSource:
 
 
 def test_entities_come_from_the_wiki_in_the_order_asked(graph, wiki):
-    found = graph.entities(["Q2", "Q404", "Q99999999999", "Q1", "nonsense", "Q6", "P22", "Q77", "Q1"])
+    entities = graph.entities(["Q2", "Q404", "Q99999999999", "Q1", "nonsense", "Q6", "P22", "Q77", "Q1"])
     mara = Entity("Q1", "Mara Quill", "lighthouse keeper", ("the Keeper",), KEEPER)
-    assert found == [
+    assert entities == [
         Entity("Q2", "Tom Quill"),
         mara,
         Entity("Q6", "Q6"),
@@ -63,13 +63,13 @@ def test_entities_come_from_the_wiki_in_the_order_asked(graph, wiki):
         replace(mara, id="Q77"),
         mara,
     ]
-    assert [asked["action"] for asked in wiki.asked] == ["wbgetentities"]
+    assert [query["action"] for query in wiki.asked] == ["wbgetentities"]
 
 
 def test_many_entities_are_asked_for_fifty_at_a_time(graph, wiki):
-    found = graph.entities([f"Q{number}" for number in range(1, 131)])
-    assert [entity.id for entity in found] == ["Q1", "Q2", "Q6", "Q77"]
-    assert [len(asked["ids"].split("|")) for asked in wiki.asked] == [50, 50, 30]
+    entities = graph.entities([f"Q{number}" for number in range(1, 131)])
+    assert [entity.id for entity in entities] == ["Q1", "Q2", "Q6", "Q77"]
+    assert [len(query["ids"].split("|")) for query in wiki.asked] == [50, 50, 30]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_query_and_what_an_entity_has_need_no_vocabulary(graph, wiki):
     graph.query("SELECT ?o { wd:Q1 ?p ?o }")
     graph.relations("Q1")
     graph.find("mara")
-    assert all("P9999" not in asked.get("ids", "") for asked in wiki.asked)
+    assert all("P9999" not in query.get("ids", "") for query in wiki.asked)
 
 
 def test_an_error_that_a_wiki_tells_under_status_200_is_a_failure_and_is_not_remembered(graph, wiki):
@@ -136,10 +136,10 @@ def test_labels_in_another_language_are_those_of_that_language(server, wiki, tmp
         folder = tmp_path / labels[:3]
         folder.mkdir()
         access = Access(contact="tests@showhow.example")
-        found = open_live_world(folder, replace(described, graph=endpoint), access, {}, {}).graph.entities(
+        entities = open_live_world(folder, replace(described, graph=endpoint), access, {}, {}).graph.entities(
             ["Q1", "Q2", "Q6"]
         )
-        assert [(e.label, e.title) for e in found] == [
+        assert [(e.label, e.title) for e in entities] == [
             ("Mara Feder", "Mara Feder"),
             ("Tom Quill", None),
             ("Fährmann", None),
