@@ -10,7 +10,8 @@ from uuid import UUID
 
 import numpy as np
 
-from db.models import Step, utc_now
+from db.models import Step
+from db.recording import NewStep, apply_result, build_step
 from fiction.questions import wording
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import ThingCatalog
@@ -18,6 +19,7 @@ from fiction.questions.reasoning import DIRECT_REASONING, FILTER, RELATE, Reason
 from fiction.questions.wording import FACT_LABELS
 from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import Universe
+from reasoners.base import to_step_result
 from reasoners.provenance import collect_known_values, trace_argument_origins
 from tools.registry import get_tool as tool_named
 from tools.tool import ToolContext
@@ -133,23 +135,12 @@ class GoldAttempt:
         if len(self.steps) == MAX_STEPS:
             raise GoldTraceError(f"it would take more than {MAX_STEPS} steps")
         data = {step.position: step.data for step in self.steps}
-        began = utc_now()
+        origins = trace_argument_origins(arguments, self._question, data)
+        new = NewStep(self.next_thought(thought), tool, arguments, origins)
+        step = build_step(self._trace_id, len(self.steps) + 1, new)
         outcome = tool_named(tool).call(self._context, arguments)
         result = outcome.observation
-        step = Step(
-            trace_id=self._trace_id,
-            position=len(self.steps) + 1,
-            thought=self.next_thought(thought),
-            tool=tool,
-            arguments=arguments,
-            origins=trace_argument_origins(arguments, self._question, data),
-            observation=result.text if result else None,
-            data=result.data if result else None,
-            error=outcome.error,
-            latency=outcome.seconds,
-            started_at=began,
-            finished_at=utc_now(),
-        )
+        apply_result(step, to_step_result(outcome))
         self.steps.append(step)
         if result is None:
             raise GoldTraceError(f"{tool} failed in step {step.position}: {outcome.error}")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from db import recording, runs, traces
+from db import queue, recording, runs, traces
 from db.database import Conflict, RowNotFound, StoreError
 from db.model_calls import (
     PIECE_CHARACTERS,
@@ -174,3 +174,15 @@ def test_a_message_that_no_database_stores_exactly_is_refused(scene, trace):
 def test_a_call_that_is_not_there_is_named(scene):
     with pytest.raises(RowNotFound, match=f"no model call {scene.ada.id}"), scene.database.read() as session:
         load_prompt(session, scene.ada.id)
+
+
+def test_a_call_stays_when_the_empty_draft_it_was_made_for_is_skipped(scene):
+    with scene.database.begin() as session:
+        draft = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
+    call = complete(scene, begin(scene, draft))
+    with scene.database.begin() as session:
+        queue.skip_question(session, scene.questions[0].id, scene.ada.id, "unclear")
+    with scene.database.read() as session:
+        assert session.get(Trace, draft.id) is None
+        stored = session.get_one(ModelCall, call.id)
+    assert (stored.trace_id, stored.state) == (None, "answered")
