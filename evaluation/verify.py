@@ -1,7 +1,8 @@
-"""A reasoner over a project's questions with gold answers: in parallel, bounded in cost, resumed after any end.
+"""Verification: a reasoner answers a project's questions with gold answers, in parallel and within a cost limit.
 
-Each question has one trace in the verification's run. Steps are on disk before their tools run, replies of a model as
-they come, so that a process that is killed loses no question, runs none twice and pays for no reply again that it had.
+Each question has one trace in the verification's run. Steps are stored before their tools run, and replies of the model
+before they are used: a verification that was killed continues without losing a question, answering one twice or paying
+twice for a reply.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,55 +34,59 @@ from runs.runner import run_reasoner as drive
 from runs.services import Services
 
 RESUMABLE_ENDINGS = (None, "stopped")
-"""Endings of traces that are not over: those that a process left behind, and those that were stopped."""
+"""Endings of unfinished traces: those that a process left behind, and those that were stopped."""
 FATAL_MODEL_ERRORS = (ChatAuthenticationError, ChatModelNotFound)
-"""What no other question would fare better with."""
+"""Errors that every other question would meet too."""
 RETRYABLE_ENDINGS = ("failed", "limit")
-"""Endings that may be others at the next try."""
+"""Endings that may change at the next try."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationPlan:
-    """What is to be verified, and within which bounds."""
+    """The questions to verify, how they are answered, and within which limits."""
 
     project: str
     run_config: RunConfig
     question_limit: int | None = None
-    """How many questions, spread over all of them; None for all."""
+    """The number of questions, spread evenly over all; None for all."""
     limits: RunLimits = field(default_factory=RunLimits)
     """Of each question."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the run's configuration keeps it."""
+        """The plan as the run's configuration stores it."""
         return {**self.run_config.to_json(), "most": self.question_limit, "limits": self.limits.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """How it is gone about; another one each time."""
+    """How a verification is executed; it may differ each time that it is continued."""
 
     concurrency: int = 2
     cost_limit: float | None = None
-    """US dollars that the verification may have cost in all before nothing more is asked of the model."""
+    """US dollars; once the verification has cost as much, no more requests are sent to the model."""
     retry: bool = False
-    """Whether questions that failed or reached a limit are tried again."""
+    """Try questions again that failed or reached a limit."""
 
 
 def start_verification(services: Services, plan: VerificationPlan) -> Run:
-    """The verification of that plan that is not over yet, or a new one over the project's questions."""
-    told = replace(plan, run_config=plan.run_config.pin(services)).to_json()
+    """Return the unfinished verification of that plan with the same model and world, or start a new one."""
+    plan_json = replace(plan, run_config=plan.run_config.pin(services)).to_json()
     with services.database.begin() as session:
         project = find_project(session, plan.project)
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
         for run in verifications.list_verifications(session, project.id):
-            is_same = run.finished_at is None and told.items() <= run.configuration.items()
+            is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
             if is_same and find_pin_conflict(services, run) is None:
                 return run
         questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.question_limit)
         if not questions:
             raise Conflict(f"no question of {plan.project!r} has a gold answer, so that nothing can be verified")
-    configuration = {"project_id": str(project.id), "questions": [str(each.id) for each in questions], **told}
+    configuration = {
+        "project_id": str(project.id),
+        "questions": [str(question.id) for question in questions],
+        **plan_json,
+    }
     run = _build_verification(services, plan.run_config, project, configuration)
     with services.database.begin() as session:
         return runs.start_run(session, run)
@@ -99,19 +104,21 @@ def _build_verification(services: Services, config: RunConfig, project: Project,
 
 
 def start_repair_verification(services: Services, run: Run, freeze: Callable[[], Library]) -> Run:
-    """A new verification over the failures of one, with the version that `freeze` makes of their repairs.
+    """Start a verification over the failures of `run`, with the library version that `freeze` makes of their repairs.
 
-    The one that was begun before with these repairs and is not over is gone on with.
+    An unfinished one over these failures is returned instead.
     """
     with services.database.read() as session:
-        failed = [str(each.question_id) for each in verifications.list_outcomes(session, run) if each.is_failed]
+        failed = [
+            str(outcome.question_id) for outcome in verifications.list_outcomes(session, run) if outcome.is_failed
+        ]
         project_id = UUID(run.configuration["project_id"])
         for later in verifications.list_verifications(session, project_id):
             is_same = later.finished_at is None and later.configuration.get("again_of") == str(run.id)
             if is_same and find_pin_conflict(services, later) is None:
                 return later
     version = freeze()
-    told = {
+    configuration = {
         **run.configuration,
         "questions": failed,
         "again_of": str(run.id),
@@ -119,13 +126,13 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
     }
     with services.database.read() as session:
         project = session.get_one(Project, project_id)
-    later = _build_verification(services, RunConfig.from_json(told), project, told)
+    later = _build_verification(services, RunConfig.from_json(configuration), project, configuration)
     with services.database.begin() as session:
         return runs.start_run(session, later)
 
 
 def _sample_evenly(questions: list[Question], most: int | None) -> list[Question]:
-    """At most so many, evenly over all of them, so that each kind has its share."""
+    """At most so many questions, evenly over all, so that each kind has its share."""
     if most is None or len(questions) <= most:
         return questions
     return [questions[place * len(questions) // most] for place in range(most)]
@@ -134,32 +141,32 @@ def _sample_evenly(questions: list[Question], most: int | None) -> list[Question
 def run_verification(
     services: Services, run_id: UUID, pace: ExecutionOptions, stop: Event, tell: Callable[[int, int], None]
 ) -> list[VerificationOutcome]:
-    """Answer the questions that are left, and give what became of all; `tell` hears how many of how many are over.
+    """Answer the remaining questions and return the outcomes of all; `tell` gets the finished and the total count.
 
-    Conflict when another process is at work on it. The rest is left for the next time when it is stopped or has cost
-    what it may.
+    Conflict when another process works on it, or when the model or the world changed since it was started. When it is
+    stopped or reaches its cost limit, the rest remains for the next time.
     """
     with _hold_run_lock(services, run_id):
         with services.database.read() as session:
             run = verifications.find_verification(session, run_id)
         check_pins(services, run)
         every = len(verifications.verified_question_ids(run))
-        with ReplyCache(_reply_cache_path(services, run)) as kept, ThreadPoolExecutor(pace.concurrency) as pool:
-            work = _VerificationWorker(services, run, pace, stop, kept)
-            left = [each.question_id for each in work.outcomes() if each.ending in work.open_endings]
+        with ReplyCache(_reply_cache_path(services, run)) as reply_cache, ThreadPoolExecutor(pace.concurrency) as pool:
+            work = _VerificationWorker(services, run, pace, stop, reply_cache)
+            left = [outcome.question_id for outcome in work.outcomes() if outcome.ending in work.open_endings]
             begun = [pool.submit(work.answer_question, question) for question in left]
             for done in _iterate_completed(begun, stop):
                 done.result()
-                tell(sum(each.is_finished for each in work.outcomes()), every)
+                tell(sum(outcome.is_finished for outcome in work.outcomes()), every)
         work.score_missing_answers()
         if work.model_error:
             raise Conflict(f"{work.model_error} The same words again go on with the verification.")
-        found = work.outcomes()
-        if all(each.is_finished for each in found):
+        outcomes = work.outcomes()
+        if all(outcome.is_finished for outcome in outcomes):
             with services.database.begin() as session:
                 runs.finish_run(session, run_id)
             _reply_cache_path(services, run).unlink(missing_ok=True)
-        return found
+        return outcomes
 
 
 def _iterate_completed(begun: list[Future[None]], stop: Event) -> Iterator[Future[None]]:
@@ -167,10 +174,10 @@ def _iterate_completed(begun: list[Future[None]], stop: Event) -> Iterator[Futur
         yield from as_completed(begun)
     finally:
         # Whatever ends the waiting, those at work are stopped and those that wait are not begun.
-        if any(not each.done() for each in begun):
+        if any(not future.done() for future in begun):
             stop.set()
-            for each in begun:
-                each.cancel()
+            for future in begun:
+                future.cancel()
 
 
 @contextmanager
@@ -193,14 +200,14 @@ def _reply_cache_path(services: Services, run: Run) -> Any:
 
 
 class _GuardedModel:
-    """A model that is asked nothing more where no money is left, or where it is not there for any question."""
+    """A model that sends no more requests once the cost limit is reached or the model is not available."""
 
     def __init__(self, model: ChatModel, work: "_VerificationWorker") -> None:
         self._model = model
         self._work = work
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
-        """The model's reply; Stopped where the question is to be gone on with another time."""
+        """Return the model's reply; RunStopped where the question is to be continued later."""
         if self._work.model_error or self._work.remaining_limits() is None:
             raise RunStopped
         try:
@@ -214,44 +221,48 @@ class _GuardedModel:
 
 
 class _VerificationWorker:
-    """One verification at work."""
+    """Executes one verification."""
 
-    def __init__(self, services: Services, run: Run, pace: ExecutionOptions, stop: Event, kept: ReplyCache) -> None:
+    def __init__(
+        self, services: Services, run: Run, pace: ExecutionOptions, stop: Event, reply_cache: ReplyCache
+    ) -> None:
         self._services = services
         self._run = run
         self._pace = pace
         self._stop = stop
-        self._kept = kept
+        self._kept = reply_cache
         self._model = services.chat
         self.model_error: str | None = None
-        """Why the model cannot be asked at all."""
+        """Why the model is not available at all."""
         self.unreachable_count = 0
-        """Requests one after the other that did not reach it."""
+        """Successive requests that did not reach the model."""
         self._way = RunConfig.from_json(run.configuration)
         self._limits = RunLimits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
         self.open_endings = (*RESUMABLE_ENDINGS, *(RETRYABLE_ENDINGS if pace.retry else ()))
 
     def outcomes(self) -> list[VerificationOutcome]:
-        """What has become of every question."""
+        """The outcome of every question."""
         with self._services.database.read() as session:
             return verifications.list_outcomes(session, self._run)
 
     def score_missing_answers(self) -> None:
-        """Score the answers of which a process that ended in between had only kept the trace."""
-        for each in self.outcomes():
-            if each.answer is not None and each.score is None and each.trace_id is not None:
+        """Score the answers that a process stored without a score before it ended."""
+        for outcome in self.outcomes():
+            if outcome.answer is not None and outcome.score is None and outcome.trace_id is not None:
                 with self._services.database.begin() as session:
-                    verifications.save_score(session, each.trace_id, score_against_gold(each.answer, each.gold))
+                    verifications.save_score(
+                        session, outcome.trace_id, score_against_gold(outcome.answer, outcome.gold)
+                    )
 
     def answer_question(self, question_id: UUID) -> None:
-        """Let the reasoner answer the question, or go on with it, and keep the score of its answer."""
+        """Let the reasoner answer the question, or continue, and store the score of its answer."""
         limits = self.remaining_limits()
         if self._stop.is_set() or limits is None:
             return
         trace, question, project = self._open_trace(question_id)
         task = prepare_task(self._services, question, project, self._way).task
         if self._model is not None and task.context.chat is not None:
-            # What is kept costs nothing and is had at any time.
+            # Stored replies cost nothing, so that the guard stands behind the cache.
             watched = self._model.with_model_wrapper(lambda model: _GuardedModel(model, self))
             task = replace(task, context=replace(task.context, chat=self._kept.caching_client(watched, str(trace.id))))
         recorder = StoreRecorder(self._services.database, trace)
@@ -268,7 +279,7 @@ class _VerificationWorker:
                 )
 
     def remaining_limits(self) -> RunLimits | None:
-        """The limits of the next question, with the money that is left; None when there is none."""
+        """The limits of the next question within the remaining cost limit; None when nothing remains."""
         if self._pace.cost_limit is None:
             return self._limits
         left = self._pace.cost_limit - self._total_cost()
@@ -278,7 +289,7 @@ class _VerificationWorker:
         return replace(self._limits, money=left if mine is None else min(left, mine))
 
     def register_model_failure(self, failed: ChatError) -> bool:
-        """Whether the failure is none of the question: then the others are stopped too."""
+        """Whether the failure concerns every question, so that all are stopped."""
         self.unreachable_count += isinstance(failed, ChatUnreachable)
         if (
             isinstance(failed, FATAL_MODEL_ERRORS)
@@ -290,14 +301,14 @@ class _VerificationWorker:
         return self.model_error is not None
 
     def _total_cost(self) -> float:
-        """What it has cost by now: by its traces, or by the replies that there are, some of which no trace has yet."""
-        costs = [each.cost.get("cost") for each in self.outcomes() if each.cost]
+        """The cost so far: by the traces, or by the stored replies, some of which belong to no trace yet."""
+        costs = [outcome.cost.get("cost") for outcome in self.outcomes() if outcome.cost]
         used, price = self._kept.total_usage, self._model.price if self._model else None
         replies = price.cost_of(used.input_tokens, used.output_tokens) if price else None
-        known = [float(cost) for cost in costs if cost is not None]
-        if len(known) < len(costs) or (replies is None and used.calls):
+        known_costs = [float(cost) for cost in costs if cost is not None]
+        if len(known_costs) < len(costs) or (replies is None and used.calls):
             raise Conflict("no price of the model is known, so that no cost can be bounded; set SHOWHOW_MODEL_PRICE")
-        return max(sum(known), replies or 0.0)
+        return max(sum(known_costs), replies or 0.0)
 
     def _open_trace(self, question_id: UUID) -> tuple[Trace, Question, Any]:
         with self._services.database.begin() as session:

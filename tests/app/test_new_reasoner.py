@@ -1,14 +1,25 @@
-"""A reasoner that joins the registry is offered on every page and by every verb that lists reasoners."""
+"""A reasoner that joins the registry is offered by the Ask form and by every verb that lists reasoners."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+# The registry is read when the verbs are imported, so that each part runs in a process of its own.
+FORM = """
+import streamlit as st
+
+from app.pages.ask.form import seed_ask_form, show_ask_form
+from app.services import services
+
+seed_ask_form(None, has_model=False)
+request = show_ask_form(services())
+if request is not None:
+    st.session_state["request"] = request
+"""
 SCRIPT = """
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from reasoners.registry import REASONERS, ReasonerEntry
 from tests.reasoners.scripted import Scripted
@@ -37,25 +48,14 @@ from app.cli.options import build_limits, parse_run_config
 from app.services import services
 
 for verb in ("ask", "verify", "evaluate"):
-    text = " ".join(CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output.split())
-    assert "answers by a new method" in text, text
-    assert "77 with tester" in text, text
+    output = CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output
+    assert "answers by a new method" in output, output
+    assert "77 with tester" in output, output
 config = parse_run_config(services(), "tester", None, None, None, ["depth=9"])
 assert config.options == {"depth": 9}
 assert build_limits(config, None, None, 10, None).steps == 77
 
-
-FORM = """
-import streamlit as st
-
-from app.pages.ask.form import seed_ask_form, show_ask_form
-
-seed_ask_form(None)
-request = show_ask_form()
-if request is not None:
-    st.session_state["request"] = request
-"""
-page = AppTest.from_string(FORM, default_timeout=60).run()
+page = AppTest.from_string(sys.argv[1], default_timeout=60).run()
 assert not page.exception, page.exception
 (reasoner,) = [box for box in page.selectbox if box.label == "Reasoner"]
 assert "Tester: a new method" in reasoner.options, reasoner.options
@@ -70,14 +70,13 @@ print("offered")
 
 
 def test_a_new_reasoner_is_offered_by_the_ask_form_and_by_verbs(tmp_path: Path):
-    (tmp_path / "worlds").mkdir()
     home = {"SHOWHOW_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")} | home
     articles = tmp_path / "articles.jsonl"
     articles.write_text('{"title": "Ada", "text": "Ada built the quay."}\n')
     showhow = Path(sys.executable).with_name("showhow")
     subprocess.run([showhow, "world", "import", "quay", "--articles", articles], env=environ, check=True)
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT, FORM], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout.strip().endswith("offered"), done.stderr[-3000:]
+    assert process.stdout.strip().endswith("offered"), process.stderr[-3000:]

@@ -14,7 +14,7 @@ from tests.reasoners.told import BURIED, PILOT, QUESTION, SO_FAR, steps_of
 from tools.registry import BUILT_IN_TOOLS
 
 GOLDEN = Path(__file__).parent / "golden"
-TEMPLATES = Path(__file__).parents[3] / "reasoners" / "prompts"
+TEMPLATES = Path(__file__).parents[3] / "reasoners" / "prompting" / "prompts"
 EVIDENCE = [{"position": 2, "call": "read: Ada Reed", "text": "She is a ferry pilot."}]
 VALUES = {
     "sources": "both",
