@@ -20,33 +20,33 @@ from worlds.source import ErrorKind
 
 
 class ChatError(Exception):
-    """The language model gave no reply; `usage` is what the call took all the same."""
+    """A request to a language model failed; `usage` is what it took all the same."""
 
     kind: ClassVar[ErrorKind] = ErrorKind.MODEL
     retryable = False
-    """Whether the same request may succeed a little later."""
+    """Whether the same request may succeed if it is retried."""
     usage_unknown = False
-    """Whether the model may have worked on the request, so that tokens were spent of which nobody tells."""
+    """Whether the model may have spent tokens that were not reported."""
 
-    def __init__(self, sentence: str, wait: float | None = None) -> None:
-        super().__init__(sentence)
-        self.retry_after = wait
-        """Seconds after which the server wants to be asked again."""
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """The server's Retry-After in seconds."""
         self.usage: Usage | None = None
 
 
 class ChatUnavailable(ChatError):
-    """No model is set up, or a package that it needs is missing."""
+    """No model is configured, or its provider's package is missing."""
 
 
 class ChatUnreachable(ChatError):
-    """Nobody answers at the model's address."""
+    """The server cannot be connected to."""
 
     retryable = True
 
 
 class ChatAuthenticationError(ChatError):
-    """The server refuses the key, or there is none."""
+    """The server refuses the API key, or there is none."""
 
 
 class ChatModelNotFound(ChatError):
@@ -54,7 +54,7 @@ class ChatModelNotFound(ChatError):
 
 
 class ChatBadRequest(ChatError):
-    """The server does not take this request."""
+    """The server rejects the request: too long, or an unknown option."""
 
 
 class ChatRateLimited(ChatError):
@@ -64,14 +64,14 @@ class ChatRateLimited(ChatError):
 
 
 class ChatServerError(ChatError):
-    """The server failed, or what it sent is no reply."""
+    """The server failed, or its response is no reply."""
 
     retryable = True
     usage_unknown = True
 
 
 class ChatTimeout(ChatError):
-    """The reply was not there in time."""
+    """There was no complete reply in time."""
 
     usage_unknown = True
 
@@ -84,6 +84,6 @@ class ChatInterrupted(ChatError):
 
 
 class ChatEmptyReply(ChatError):
-    """The reply has neither words nor calls."""
+    """The reply has neither text nor tool calls."""
 
     usage_unknown = True

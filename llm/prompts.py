@@ -1,4 +1,4 @@
-"""Prompts are files: one Jinja template each, in a folder `prompts` beside the code that uses it, rendered strictly."""
+"""Prompt templates: one Jinja file each, in the folder `prompts` of the package that uses them."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ class PromptTemplates:
         self._environment: Environment | None = None
 
     def __call__(self, name: str, **values: Any) -> str:
-        """The prompt of that name with these values; one that the template names and nobody gave is an error."""
+        """Render the prompt of that name; a variable without a value is an error."""
         if self._environment is None:
-            # Not made on import: the loader looks for the package.
+            # Not created on import, since the loader imports the package.
             self._environment = Environment(
                 loader=PackageLoader(self._package, "prompts"),
                 undefined=StrictUndefined,

@@ -1,4 +1,4 @@
-"""Translates what a provider's package raises into a ChatError of one sentence that never holds a key."""
+"""Converts exceptions of providers' packages to ChatErrors whose messages never hold a key."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,32 +25,32 @@ _API_KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """Who was asked, as sentences name it, and what no sentence may hold."""
+    """The model and its address for messages, and the secrets that no message may hold."""
 
     model: str
     address: str
     secrets: Sequence[str] = ()
 
 
-def to_chat_error(error: Exception, asked: ModelEndpoint) -> ChatError:
-    """The ChatError that says what happened."""
+def to_chat_error(error: Exception, endpoint: ModelEndpoint) -> ChatError:
+    """Convert an exception to the ChatError of its cause."""
     if isinstance(error, ChatError):
         return error
     status = _http_status(error)
     if status is not None:
-        return _error_for_status(status, error, asked)
+        return _error_for_status(status, error, endpoint)
     if isinstance(error, langchain.ModelTimeoutError):
-        return ChatTimeout(f"{asked.address} did not reply in time; ask for less, or try again in a minute.")
+        return ChatTimeout(f"{endpoint.address} did not reply in time; ask for less, or try again in a minute.")
     if isinstance(error, langchain.ModelConnectionError | OSError):
-        return _error_for_connection(error, asked)
-    words = _server_message(error, asked)
+        return _error_for_connection(error, endpoint)
+    quoted = _server_message(error, endpoint)
     return ChatServerError(
-        f"What {asked.address} sent is no reply of a model{words}; check SHOWHOW_MODEL_BASE_URL, or try again."
+        f"What {endpoint.address} sent is no reply of a model{quoted}; check SHOWHOW_MODEL_BASE_URL, or try again."
     )
 
 
 def _http_status(error: Exception) -> int | None:
-    """The HTTP status that the server answered with, as far as the provider's package tells."""
+    """The HTTP status of the response, if the provider's package reports one."""
     code = getattr(error, "status_code", None)
     if isinstance(code, int):
         return code
@@ -66,33 +66,33 @@ def _http_status(error: Exception) -> int | None:
     return next((status for kind, status in kinds.items() if isinstance(error, kind)), None)
 
 
-def _error_for_status(status: int, error: Exception, asked: ModelEndpoint) -> ChatError:
-    place, words = asked.address, _server_message(error, asked)
+def _error_for_status(status: int, error: Exception, endpoint: ModelEndpoint) -> ChatError:
+    address, quoted = endpoint.address, _server_message(error, endpoint)
     if status in (401, 403):
         return ChatAuthenticationError(
-            f"{place} refuses the key ({status}); set the provider's key in the environment and start again."
+            f"{address} refuses the key ({status}); set the provider's key in the environment and start again."
         )
     if status == 404:
         return ChatModelNotFound(
-            f"{place} has no model {asked.model} (404); check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
+            f"{address} has no model {endpoint.model} (404); check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
         )
     if status == 429:
         busy = ChatRateLimited(
-            f"{place} takes no more requests just now (429){words}; try again in a minute.", _retry_after(error)
+            f"{address} takes no more requests just now (429){quoted}; try again in a minute.", _retry_after(error)
         )
-        # An account without money is reported so too, and waiting does not fill it.
+        # An account without credit gets 429 too, and waiting does not help.
         busy.retryable = getattr(error, "code", None) != "insufficient_quota"
         return busy
     if status < 400:
-        return ChatServerError(f"{place} sends requests elsewhere ({status}); correct SHOWHOW_MODEL_BASE_URL.")
+        return ChatServerError(f"{address} sends requests elsewhere ({status}); correct SHOWHOW_MODEL_BASE_URL.")
     if status >= 500:
-        return ChatServerError(f"{place} failed ({status}){words}; try again in a minute.", _retry_after(error))
-    # Some reasoning models take no temperature but their own.
-    what_to_do = "set SHOWHOW_MODEL_TEMPERATURE=default" if "temperature" in words else "ask for less, or otherwise"
-    return ChatBadRequest(f"{place} does not take the request ({status}){words}; {what_to_do}.")
+        return ChatServerError(f"{address} failed ({status}){quoted}; try again in a minute.", _retry_after(error))
+    # Some reasoning models accept only their own temperature.
+    what_to_do = "set SHOWHOW_MODEL_TEMPERATURE=default" if "temperature" in quoted else "ask for less, or otherwise"
+    return ChatBadRequest(f"{address} does not take the request ({status}){quoted}; {what_to_do}.")
 
 
-def _error_for_connection(error: Exception, asked: ModelEndpoint) -> ChatError:
+def _error_for_connection(error: Exception, endpoint: ModelEndpoint) -> ChatError:
     causes: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(causes) < 8:
@@ -101,18 +101,18 @@ def _error_for_connection(error: Exception, asked: ModelEndpoint) -> ChatError:
             return cause
         cause = cause.__cause__
     if {"RemoteProtocolError", "ReadError"} & set(causes):
-        return ChatInterrupted(f"The reply of {asked.address} broke off; try again.")
+        return ChatInterrupted(f"The reply of {endpoint.address} broke off; try again.")
     return ChatUnreachable(
-        f"{asked.address} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
+        f"{endpoint.address} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
     )
 
 
-def _server_message(error: Exception, asked: ModelEndpoint) -> str:
-    """What the server says about it, in one line and without secrets; "" where it says nothing."""
+def _server_message(error: Exception, endpoint: ModelEndpoint) -> str:
+    """The server's message on one line and without secrets, after a colon; "" without a message."""
     body = getattr(error, "body", None)
-    said = body.get("message") if isinstance(body, Mapping) else None
-    text = " ".join(said.split()) if isinstance(said, str) else ""
-    for secret in asked.secrets:
+    message = body.get("message") if isinstance(body, Mapping) else None
+    text = " ".join(message.split()) if isinstance(message, str) else ""
+    for secret in endpoint.secrets:
         text = text.replace(secret, "...")
     text = _API_KEY.sub("...", text)
     if len(text) > _MAX_MESSAGE_CHARACTERS:
@@ -121,6 +121,6 @@ def _server_message(error: Exception, asked: ModelEndpoint) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """The seconds that the server wants to be left alone for."""
+    """The Retry-After header in seconds."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     return parse_retry_after(headers.get("retry-after"))

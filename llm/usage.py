@@ -1,4 +1,4 @@
-"""What calls of a language model took: tokens, seconds and money; what nobody told is None and never zero."""
+"""The usage of model calls: tokens, seconds and cost; unknown values are None, never zero."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,13 +9,13 @@ NumberT = TypeVar("NumberT", int, float)
 
 @dataclass(frozen=True, slots=True)
 class TokenPrice:
-    """US dollars for a million tokens that go in and that come out."""
+    """US dollars per million input and output tokens."""
 
     input: float
     output: float
 
     def cost_of(self, input_tokens: int | None, output_tokens: int | None) -> float | None:
-        """What so many tokens cost; None where their number is not known."""
+        """The cost of so many tokens; None if their number is unknown."""
         if input_tokens is None or output_tokens is None:
             return None
         return (self.input * input_tokens + self.output * output_tokens) / _TOKENS_PER_PRICE_UNIT
@@ -23,9 +23,9 @@ class TokenPrice:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls took; tokens are None where a server told none, cost (US dollars) where no price is known.
+    """The usage of calls; tokens are None if the server reports none, cost (US dollars) if no price is known.
 
-    Usages add up; what is unknown of one call is unknown of the sum.
+    Usages can be added; a value that is unknown for one call is unknown for the sum.
     """
 
     model: str = ""
@@ -48,7 +48,7 @@ class Usage:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As a step keeps it."""
+        """Return JSON values as a step stores them."""
         return {
             "model": self.model,
             "calls": self.calls,

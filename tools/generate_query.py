@@ -1,4 +1,4 @@
-"""Write a query from a question, by a language model or by a grammar."""
+"""The tool generateQuery: write a SPARQL query for a question, by a language model or by the grammar."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -14,9 +14,9 @@ from tools.tool import Observation, ToolContext
 from worlds.source import Entity, ErrorKind, GraphSource, Relation
 
 MAX_FULL_VOCABULARY = 400
-"""Up to so many relations a guess looks at all of them, beyond it only at those that the entities have."""
+"""In a graph with more relations, only those that the entities have are matched by meaning."""
 NO_RELATION_MESSAGE = "No word of the question is a relation of this graph."
-"""How the sentence begins that tells that a graph is silent about what is asked."""
+"""The start of the error for a question that names no relation of the graph."""
 _MAX_LISTED_RELATIONS = 12
 _MAX_REASON_CHARACTERS = 200
 """Characters of what a graph says of a query, where more is said beside it."""
@@ -49,24 +49,24 @@ def _generate_by_grammar(
     context: ToolContext, graph: GraphSource, question: str, entities: list[Entity]
 ) -> Observation:
     guess = SemanticRelationMatcher(_candidate_relations(graph, entities), context.encode)
-    found = find_candidates(graph, question[:_MAX_QUESTION_CHARACTERS], entities, guess)
-    if not found:
+    candidates = find_candidates(graph, question[:_MAX_QUESTION_CHARACTERS], entities, guess)
+    if not candidates:
         raise ToolError(_no_relation_message(graph, entities), ErrorKind.NOT_FOUND)
-    listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in found]
-    return Observation(found[0].sparql, {"route": "grammar", "candidates": listed})
+    listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in candidates]
+    return Observation(candidates[0].sparql, {"route": "grammar", "candidates": listed})
 
 
 def _generate_by_model(
     context: ToolContext, chat: ChatClient, graph: GraphSource, question: str, entities: list[Entity]
 ) -> Observation:
-    """The model's queries that answer; else the grammar's, and why; else the model's that match nothing."""
+    """The model's queries with results; else the grammar's with the reason; else the model's without results."""
     written = write_queries(graph, question, entities, chat, context.encode)
     why = written.trouble
     tried = [{"sparql": one.sparql, "reading": one.reading, "trouble": one.trouble} for one in written.failed_trials]
     if written.successful_trials:
         return _trials_to_observation(written.successful_trials, {"tried": tried})
     try:
-        found = _generate_by_grammar(context, graph, question, entities)
+        observation = _generate_by_grammar(context, graph, question, entities)
     except ToolError as nothing:
         if not written.empty_trials:
             raise ToolError(
@@ -74,15 +74,15 @@ def _generate_by_model(
                 nothing.kind,
             ) from nothing
         return _trials_to_observation(written.empty_trials, {"tried": tried, "why": why})
-    return Observation(found.text, {**found.data, "why": why, "tried": tried})
+    return Observation(observation.text, {**observation.data, "why": why, "tried": tried})
 
 
-def _trials_to_observation(trials: Sequence[QueryTrial], told: dict[str, Any]) -> Observation:
+def _trials_to_observation(trials: Sequence[QueryTrial], details: dict[str, Any]) -> Observation:
     listed = [
         {"sparql": one.sparql, "reading": one.reading, "score": round((0.0 if one.trouble else 0.5) + 0.5 / (2 + n), 3)}
         for n, one in enumerate(trials)
     ]
-    return Observation(trials[0].sparql, {"route": "model", "candidates": listed, **told})
+    return Observation(trials[0].sparql, {"route": "model", "candidates": listed, **details})
 
 
 def _candidate_relations(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
@@ -91,8 +91,8 @@ def _candidate_relations(graph: GraphSource, entities: list[Entity]) -> list[Rel
 
 
 def _entity_relations(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
-    each = [graph.relations(entity.id) for entity in entities]
-    return [relation for relations in each for relation in (*relations.outgoing, *relations.incoming)]
+    relations_by_entity = [graph.relations(entity.id) for entity in entities]
+    return [relation for relations in relations_by_entity for relation in (*relations.outgoing, *relations.incoming)]
 
 
 def _no_relation_message(graph: GraphSource, entities: list[Entity]) -> str:

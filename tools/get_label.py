@@ -1,4 +1,4 @@
-"""From ids to names."""
+"""The tool getLabel: the labels of entities and properties."""
 
 from typing import Annotated
 
@@ -17,22 +17,22 @@ def get_label(
 ) -> Observation:
     """Look up what entities and properties are called."""
     graph = require_graph(context.world, "getLabel")
-    wanted = list(dict.fromkeys(map(normalize_id, ids)))
-    if not wanted:
+    requested = list(dict.fromkeys(map(normalize_id, ids)))
+    if not requested:
         raise ToolError("getLabel needs at least one id such as Q42.", ErrorKind.WRONG_ARGUMENTS)
-    found = graph.entities(wanted)
-    known = {entity.id for entity in found}
-    unknown = [one for one in wanted if one not in known]
-    if not found:
+    entities = graph.entities(requested)
+    entity_ids = {entity.id for entity in entities}
+    unknown = [one for one in requested if one not in entity_ids]
+    if not entities:
         raise ToolError(
             f"This world knows none of {', '.join(unknown[:MAX_LABELS_SHOWN])}; "
             "ids come from getWikiDataID or runQuery.",
             ErrorKind.NOT_FOUND,
         )
-    lines = [format_entity(entity) for entity in found[:MAX_LABELS_SHOWN]]
-    if len(found) > MAX_LABELS_SHOWN:
-        lines.append(f"... {len(found) - MAX_LABELS_SHOWN} more labels")
+    lines = [format_entity(entity) for entity in entities[:MAX_LABELS_SHOWN]]
+    if len(entities) > MAX_LABELS_SHOWN:
+        lines.append(f"... {len(entities) - MAX_LABELS_SHOWN} more labels")
     if unknown:
         lines.append(f"Not known: {', '.join(unknown[:MAX_LABELS_SHOWN])}")
-    labels = [{"id": entity.id, "label": entity.label, "description": entity.description} for entity in found]
+    labels = [{"id": entity.id, "label": entity.label, "description": entity.description} for entity in entities]
     return Observation("\n".join(lines), {"labels": labels})

@@ -1,4 +1,4 @@
-"""From a name to the ids that queries use."""
+"""The tool getWikiDataID: the entity ids of a name."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -17,18 +17,18 @@ def get_wikidata_id(
 ) -> Observation:
     """Find the id of what an article is about, or of whatever has that name; several candidates come best first."""
     graph = require_graph(context.world, "getWikiDataID")
-    found: list[Entity] = []
+    candidates: list[Entity] = []
     several: AmbiguousTitle | None = None
     try:
-        found.append(graph.entity_of(title))
+        candidates.append(graph.entity_of(title))
     except AmbiguousTitle as choices:
         several = choices
     except NotFound:
-        # What is no article's title may still be a name that the graph knows.
+        # The graph may know a name that is no article's title.
         several = None
-    found += _without_known(graph.find(title, MAX_CANDIDATES), found)
-    found += _without_known(_ambiguous_entities(several), found)
-    if not found:
+    candidates += _without_known(graph.find(title, MAX_CANDIDATES), candidates)
+    candidates += _without_known(_ambiguous_entities(several), candidates)
+    if not candidates:
         raise ToolError(
             str(several)
             if several
@@ -36,24 +36,24 @@ def get_wikidata_id(
             ErrorKind.NOT_FOUND,
         )
     return Observation(
-        "\n".join(map(format_entity, found[:MAX_CANDIDATES])),
-        {"entities": [_entity_to_json(entity) for entity in found[:MAX_CANDIDATES]]},
+        "\n".join(map(format_entity, candidates[:MAX_CANDIDATES])),
+        {"entities": [_entity_to_json(entity) for entity in candidates[:MAX_CANDIDATES]]},
     )
 
 
 def _ambiguous_entities(several: AmbiguousTitle | None) -> list[Entity]:
-    """What an article's title may mean, as far as the ids of these are known."""
+    """The entities of an ambiguous title, as far as their ids are known."""
     choices = several.choices if several else ()
     return [Entity(one.entity, one.title, one.description, title=one.title) for one in choices if one.entity]
 
 
-def _without_known(entities: Sequence[Entity], known: Sequence[Entity]) -> list[Entity]:
-    ids = {entity.id for entity in known}
+def _without_known(entities: Sequence[Entity], listed: Sequence[Entity]) -> list[Entity]:
+    ids = {entity.id for entity in listed}
     return [entity for entity in entities if entity.id not in ids]
 
 
 def format_entity(entity: Entity) -> str:
-    """One line: id, label and description."""
+    """Format an entity on one line: id, label and description."""
     return f"{entity.id}: {entity.label}" + (f" ({entity.description})" if entity.description else "")
 
 

@@ -1,4 +1,4 @@
-"""The tools as LangChain's; the only module of this room that imports it."""
+"""Converts tools to LangChain tools."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from tools.tool import Tool, ToolContext
 
 
 def to_langchain_tools(tools: Iterable[Tool], context: ToolContext) -> list[StructuredTool]:
-    """Tools bound to a context: the content is the text or the error, the artifact the data or {"error": ...}."""
+    """Bind tools to a context: the content is the text or the error, the artifact the data or {"error": ...}."""
     return [_to_langchain_tool(tool, context) for tool in tools]
 
 
@@ -20,7 +20,7 @@ def _to_langchain_tool(tool: Tool, context: ToolContext) -> StructuredTool:
             return str(outcome.error), {"error": outcome.error}
         return outcome.observation.text, outcome.observation.data
 
-    # The schema goes as JSON, so that only Tool.call checks arguments and a wrong one is the same error everywhere.
+    # With a JSON schema LangChain does not validate, so Tool.call reports wrong arguments as everywhere.
     return StructuredTool.from_function(
         func=call,
         name=tool.name,

@@ -1,7 +1,8 @@
-"""Read an article or a web page with a question in mind.
+"""The tool read: the sentences of an article or a web page that best answer a question.
 
-Where a quotation stands in a text: only white space and the kind of quotation marks may differ.
-A question answered by the language model from one text, with quotations that are looked up in it.
+Sentences are ranked by the sentence encoder and by word overlap. If a language model is configured, it answers the
+question from the text with quotations, and each quotation is looked up in the text: only white space and the kind of
+quotation marks may differ.
 """
 
 import re
@@ -25,39 +26,44 @@ from worlds.source import AmbiguousTitle, Article, WebPage
 from worlds.text_normalization import STOP_WORDS
 
 MIN_QUOTE_LENGTH = 8
-"""Letters and digits; anything shorter stands in nearly every text."""
+"""Letters and digits that a quotation needs; shorter ones occur in nearly every text."""
 _QUOTATION_MARKS = str.maketrans({**dict.fromkeys("“”„‟«»″", '"'), **dict.fromkeys("‘’‚‛`´′", "'")})
 _STRIPPED_CHARACTERS = " \t\n\"'"
 _SENTENCE_NUMBER = re.compile(r"\A\s*\[\d+\]\s+")
-"""The number before a sentence, as it was shown; it is no part of the text."""
+"""The number of a sentence in the prompt; it is not part of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words as they stand in a text, and the place of the sentence in which they begin."""
+    """A quotation with the text's own wording, and the place of the sentence in which it begins."""
 
     place: int
     text: str
 
 
 def find_quote(words: str, sentences: Sequence[str]) -> Quote | None:
-    """The quotation as the text has it; None where it does not stand there word for word, or is too short to tell."""
-    wanted = _SENTENCE_NUMBER.sub("", words.translate(_QUOTATION_MARKS), count=1).strip(_STRIPPED_CHARACTERS).split()
-    letters = sum(map(str.isalnum, "".join(wanted)))
-    if not wanted or (
-        letters < MIN_QUOTE_LENGTH and wanted not in [s.translate(_QUOTATION_MARKS).split() for s in sentences]
+    """Look up a quotation in the text; None if it is not there word for word, or too short to tell."""
+    quoted_words = (
+        _SENTENCE_NUMBER.sub("", words.translate(_QUOTATION_MARKS), count=1).strip(_STRIPPED_CHARACTERS).split()
+    )
+    letters = sum(map(str.isalnum, "".join(quoted_words)))
+    if not quoted_words or (
+        letters < MIN_QUOTE_LENGTH and quoted_words not in [s.translate(_QUOTATION_MARKS).split() for s in sentences]
     ):
         return None
-    whole = " ".join(sentences)
-    before, after = (r"(?<!\w)" if _is_cased(wanted[0][0]) else ""), (r"(?!\w)" if _is_cased(wanted[-1][-1]) else "")
-    pattern = before + r"\s+".join(map(re.escape, wanted)) + after
-    # Marks are replaced one by one, so that places in both texts are the same.
-    found = re.search(pattern, whole.translate(_QUOTATION_MARKS))
-    return Quote(_sentence_index(found.start(), sentences), whole[found.start() : found.end()]) if found else None
+    text = " ".join(sentences)
+    before, after = (
+        (r"(?<!\w)" if _is_cased(quoted_words[0][0]) else ""),
+        (r"(?!\w)" if _is_cased(quoted_words[-1][-1]) else ""),
+    )
+    pattern = before + r"\s+".join(map(re.escape, quoted_words)) + after
+    # One character replaces one character, so that positions in both texts are the same.
+    match = re.search(pattern, text.translate(_QUOTATION_MARKS))
+    return Quote(_sentence_index(match.start(), sentences), text[match.start() : match.end()]) if match else None
 
 
 def _is_cased(letter: str) -> bool:
-    """Whether it is of a script that puts spaces between words, so that a quotation cannot begin or end within one."""
+    """Whether its script separates words by spaces, so that a quotation begins and ends at a word boundary."""
     return letter.isdigit() or letter.lower() != letter.upper()
 
 
@@ -71,7 +77,7 @@ def _sentence_index(start: int, sentences: Sequence[str]) -> int:
 
 
 MAX_PROMPT_CHARACTERS = 12_000
-"""Of the text that goes to the model, which is some 3,000 tokens; a longer one goes by its likeliest sentences."""
+"""Characters of the text in a prompt, about 3,000 tokens; of a longer text the likeliest sentences are sent."""
 _LEADING_SENTENCES = 3
 _MAX_PASSAGE_CHARACTERS = 1_500
 _MAX_ANSWER_CHARACTERS = 2_000
@@ -81,7 +87,7 @@ render_prompt = PromptTemplates("tools")
 
 
 def _to_list(value: object) -> object:
-    """One quotation without a list around it, or none at all."""
+    """Accept one quotation without a list, and null for none."""
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
@@ -92,20 +98,20 @@ class _AnswerReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class QuotedAnswer:
-    """What the model says; `quotes` are those of its quotations that stand in the text, `invented` the others."""
+    """The model's answer; `quotes` are its quotations that are in the text, `invented` those that are not."""
 
     text: str | None
-    """None where the text does not tell it."""
+    """None if the text does not answer the question."""
     quotes: tuple[Quote, ...]
     invented: tuple[str, ...]
 
     @property
     def supported(self) -> bool:
-        """Whether there is an answer, and every quotation for it stands in the text."""
+        """Whether there is an answer whose quotations are all in the text."""
         return self.text is not None and bool(self.quotes) and not self.invented
 
     def to_json(self) -> dict[str, Any]:
-        """As an observation keeps it."""
+        """Return JSON values for the data of an observation."""
         return {
             "answer": self.text,
             "quotes": [asdict(quote) for quote in self.quotes],
@@ -117,36 +123,36 @@ class QuotedAnswer:
 def answer_from_text(
     chat: ChatClient, question: str, text: Article | WebPage, likeliest: Sequence[int]
 ) -> QuotedAnswer:
-    """The model's answer from one text, `likeliest` being places in it, best first; a ChatError where there is none."""
+    """Ask the model to answer from the text; `likeliest` are places of sentences, best first."""
     sentences = text.sentences
     passages = _select_passages(sentences, likeliest)
-    asked = render_prompt(
+    prompt = render_prompt(
         "read_question", question=_to_single_line(question), title=_to_single_line(text.title), passages=passages
     )
-    reply = chat.ask([Message("system", render_prompt("read")), Message("user", asked)])
-    found = parse_reply(reply.text, _AnswerReply, chat.name)
-    # In one line, so that nothing in it can pass for a sentence of the text.
-    said = _to_single_line(found.answer or "")[:_MAX_ANSWER_CHARACTERS] or None
-    given = [words for words in dict.fromkeys(found.quotes) if words.strip()][:_MAX_QUOTES]
-    looked_up = [(words, find_quote(words, sentences)) for words in given]
+    reply = chat.ask([Message("system", render_prompt("read")), Message("user", prompt)])
+    answer_reply = parse_reply(reply.text, _AnswerReply, chat.name)
+    # On one line, so that no part of it looks like a sentence of the text.
+    answer_text = _to_single_line(answer_reply.answer or "")[:_MAX_ANSWER_CHARACTERS] or None
+    quotations = [words for words in dict.fromkeys(answer_reply.quotes) if words.strip()][:_MAX_QUOTES]
+    looked_up = [(words, find_quote(words, sentences)) for words in quotations]
     quotes = dict.fromkeys(quote for _, quote in looked_up if quote)
     invented = tuple(words[:_MAX_ANSWER_CHARACTERS] for words, quote in looked_up if not quote)
-    return QuotedAnswer(said, tuple(quotes) if said else (), invented)
+    return QuotedAnswer(answer_text, tuple(quotes) if answer_text else (), invented)
 
 
 def _select_passages(sentences: Sequence[str], likeliest: Sequence[int]) -> list[dict[str, Any] | None]:
-    """The sentences that fit the measure, in their order, with None for each gap."""
-    wanted = [*likeliest[:1], *range(min(_LEADING_SENTENCES, len(sentences))), *likeliest, *range(len(sentences))]
-    kept: set[int] = set()
-    room = MAX_PROMPT_CHARACTERS
-    for place in dict.fromkeys(wanted):
-        room -= min(len(sentences[place]), _MAX_PASSAGE_CHARACTERS)
-        if room < 0:
+    """The sentences that fit into the prompt, in their order, with None for each gap."""
+    candidates = [*likeliest[:1], *range(min(_LEADING_SENTENCES, len(sentences))), *likeliest, *range(len(sentences))]
+    selected: set[int] = set()
+    remaining = MAX_PROMPT_CHARACTERS
+    for place in dict.fromkeys(candidates):
+        remaining -= min(len(sentences[place]), _MAX_PASSAGE_CHARACTERS)
+        if remaining < 0:
             break
-        kept.add(place)
+        selected.add(place)
     passages: list[dict[str, Any] | None] = []
     for place, sentence in enumerate(sentences):
-        if place in kept:
+        if place in selected:
             passages.append({"number": place + 1, "text": _to_single_line(sentence)[:_MAX_PASSAGE_CHARACTERS]})
         elif not passages or passages[-1] is not None:
             passages.append(None)
@@ -154,15 +160,15 @@ def _select_passages(sentences: Sequence[str], likeliest: Sequence[int]) -> list
 
 
 def _to_single_line(text: str) -> str:
-    """In one line, so that no text can pass for a line of the prompt."""
+    """The text on one line, so that no part of it looks like a line of the prompt."""
     return " ".join(text.split())
 
 
 TOP_SENTENCES = 3
 MAX_ENCODED_SENTENCES = 96
-"""Sentences of a long article that are compared by meaning; word overlap picks them."""
+"""Sentences of a long article that are encoded; word overlap selects them."""
 LEXICAL_WEIGHT = 0.6
-"""What sharing all words of the question adds to a likeness of meaning; measured to help more than it harms."""
+"""The weight of word overlap beside cosine similarity; chosen by measurement."""
 _MAX_SENTENCE_CHARACTERS = 600
 _WORD = re.compile(r"\w+")
 _CAPITALIZED_NAME = re.compile(r"(?<!^)\b[A-Z]")
@@ -177,46 +183,47 @@ def read(
     question: Annotated[str, "what you want to know from it", Accepts()],
 ) -> Observation:
     """Read an article or a web page; returns the sentences that best answer the question, with their places in it."""
-    found: Article | WebPage
+    page: Article | WebPage
     if _URL.fullmatch(title.strip()):
-        found = require_web(context.world, "read").fetch(title)
-        known = {"title": found.title, "entity": None, "address": found.address, "date": found.date}
+        page = require_web(context.world, "read").fetch(title)
+        metadata = {"title": page.title, "entity": None, "address": page.address, "date": page.date}
     else:
         try:
-            found = require_text(context.world, "read").article(title)
+            page = require_text(context.world, "read").article(title)
         except AmbiguousTitle as several:
             return _disambiguation_observation(several)
-        known = {"title": found.title, "entity": found.entity}
-        if found.redirected is not None:
-            known["redirected"] = found.redirected
-    of_it = _subject_replacer(found.title, question)
-    ranked = rank_sentences([of_it(sentence) for sentence in found.sentences], of_it(question), context.encode)
+        metadata = {"title": page.title, "entity": page.entity}
+        if page.redirected is not None:
+            metadata["redirected"] = page.redirected
+    replace_subject = _subject_replacer(page.title, question)
+    texts = [replace_subject(sentence) for sentence in page.sentences]
+    ranked = rank_sentences(texts, replace_subject(question), context.encode)
     best = sorted(ranked[:TOP_SENTENCES])
     data = {
-        **known,
-        "sentences": list(found.sentences),
-        "best": [{"place": place, "text": found.sentences[place], "score": score} for place, score in best],
+        **metadata,
+        "sentences": list(page.sentences),
+        "best": [{"place": place, "text": page.sentences[place], "score": score} for place, score in best],
     }
-    told, answer = _answer_with_model(context.chat, question, found, [place for place, _ in ranked])
-    places = sorted({place for place, _ in best} | {quote["place"] for quote in answer.get("quotes", ())})
-    return Observation(_format_sentences(found, places, told), {**data, **answer})
+    answer_line, answer_data = _answer_with_model(context.chat, question, page, [place for place, _ in ranked])
+    places = sorted({place for place, _ in best} | {quote["place"] for quote in answer_data.get("quotes", ())})
+    return Observation(_format_sentences(page, places, answer_line), {**data, **answer_data})
 
 
 def _answer_with_model(
-    chat: ChatClient | None, question: str, found: Article | WebPage, likeliest: Sequence[int]
+    chat: ChatClient | None, question: str, page: Article | WebPage, likeliest: Sequence[int]
 ) -> tuple[str | None, dict[str, Any]]:
-    """What the model makes of it, as a line and as data; where it gives nothing, why the ranking stands alone."""
-    if chat is None or not found.sentences:
+    """The model's answer as a line and as data; without a reply, the data say why there is only the ranking."""
+    if chat is None or not page.sentences:
         return None, {}
     try:
-        answer = answer_from_text(chat, question, found, likeliest)
-    except ChatError as failed:
-        return None, {"route": "ranking", "why": str(failed)}
+        answer = answer_from_text(chat, question, page, likeliest)
+    except ChatError as error:
+        return None, {"route": "ranking", "why": str(error)}
     return _format_answer(answer), {"route": "model", **answer.to_json()}
 
 
 def _format_answer(answer: QuotedAnswer) -> str:
-    """The answer in one line, which says how far the text supports it."""
+    """The answer on one line, with how far the text supports it."""
     if answer.text is None:
         return "The text does not tell the answer."
     if answer.supported:
@@ -228,7 +235,7 @@ def _format_answer(answer: QuotedAnswer) -> str:
 
 
 def _disambiguation_observation(several: AmbiguousTitle) -> Observation:
-    """What a title may mean, as hits to choose from: such a page has no text of its own."""
+    """The meanings of an ambiguous title as hits to choose from."""
     lines = [
         f"{place}. {hit.title}: {hit.description or 'not described'}" for place, hit in enumerate(several.choices, 1)
     ]
@@ -238,56 +245,59 @@ def _disambiguation_observation(several: AmbiguousTitle) -> Observation:
 
 
 def _subject_replacer(title: str, question: str) -> Callable[[str], str]:
-    """How texts are compared: with "it" for the article's subject where the question names that and nothing else.
+    """A function that replaces the article's subject by "it", if the question names the subject and nothing else.
 
-    Else a sentence that repeats the name would be preferred to one that answers; measured on generated articles, the
-    answer is among the best three in 99 of 100 cases instead of 54, and on HotpotQA's as often as before.
+    Otherwise sentences that repeat the name rank above the one that answers. Measured on generated articles, the answer
+    is among the best three in 99 of 100 cases instead of 54; on HotpotQA's articles nothing changes.
     """
     names = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in (title, strip_parenthesis(title))]
 
-    def of_it(text: str) -> str:
+    def replace_subject(text: str) -> str:
         for name in names:
             text = name.sub("it", text)
         return text
 
-    asked = of_it(question)
-    return of_it if asked != question and not _CAPITALIZED_NAME.search(asked) else str
+    question_text = replace_subject(question)
+    return replace_subject if question_text != question and not _CAPITALIZED_NAME.search(question_text) else str
 
 
 def rank_sentences(sentences: Sequence[str], question: str, encode: EncodeFunction) -> list[tuple[int, float]]:
-    """Places and scores of the sentences that fit the question best, best first.
+    """Return (place, score) of the sentences that fit the question, best first.
 
-    An article of no more sentences than are shown is not encoded: word overlap alone scores it.
+    An article with at most TOP_SENTENCES is not encoded; word overlap alone scores it.
     """
     overlaps = _word_overlaps(sentences, question)
     likeliest = sorted(range(len(sentences)), key=lambda place: (-overlaps[place], place))[:MAX_ENCODED_SENTENCES]
     if len(sentences) > TOP_SENTENCES:
         rows = encode([question, *(sentences[place][:_MAX_SENTENCE_CHARACTERS] for place in likeliest)])
-        likeness = rows[1:] @ rows[0]
+        similarities = rows[1:] @ rows[0]
     else:
-        likeness = np.zeros(len(likeliest), dtype=np.float32)
+        similarities = np.zeros(len(likeliest), dtype=np.float32)
     scores = {
-        place: float(like) + LEXICAL_WEIGHT * overlaps[place] for place, like in zip(likeliest, likeness, strict=True)
+        place: float(similarity) + LEXICAL_WEIGHT * overlaps[place]
+        for place, similarity in zip(likeliest, similarities, strict=True)
     }
     return sorted(((place, round(score, 4)) for place, score in scores.items()), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _word_overlaps(sentences: Sequence[str], question: str) -> list[float]:
     """The share of the question's words that each sentence has."""
-    wanted = {word for word in _WORD.findall(question.casefold()) if word not in STOP_WORDS}
-    return [len(wanted.intersection(_WORD.findall(s.casefold()))) / (len(wanted) or 1) for s in sentences]
+    question_words = {word for word in _WORD.findall(question.casefold()) if word not in STOP_WORDS}
+    return [
+        len(question_words.intersection(_WORD.findall(s.casefold()))) / (len(question_words) or 1) for s in sentences
+    ]
 
 
-def _format_sentences(found: Article | WebPage, places: Sequence[int], answer: str | None = None) -> str:
-    if not found.sentences:
-        return f"{found.title} is empty."
-    lines = [f"[{place + 1}] {_truncate_sentence(found.sentences[place])}" for place in places]
-    left = len(found.sentences) - len(places)
-    title = f"{found.title} ({found.date})" if found.date else found.title
-    if isinstance(found, Article) and found.redirected:
-        title = f"{title} (redirected from {found.redirected})"
-    told = [answer] if answer else []
-    return "\n".join([f"{title}:", *told, *lines, *([f"... {left} more sentences"] if left else [])])
+def _format_sentences(page: Article | WebPage, places: Sequence[int], answer: str | None = None) -> str:
+    if not page.sentences:
+        return f"{page.title} is empty."
+    lines = [f"[{place + 1}] {_truncate_sentence(page.sentences[place])}" for place in places]
+    left = len(page.sentences) - len(places)
+    title = f"{page.title} ({page.date})" if page.date else page.title
+    if isinstance(page, Article) and page.redirected:
+        title = f"{title} (redirected from {page.redirected})"
+    answer_lines = [answer] if answer else []
+    return "\n".join([f"{title}:", *answer_lines, *lines, *([f"... {left} more sentences"] if left else [])])
 
 
 def _truncate_sentence(sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""Ask a world's graph in SPARQL."""
+"""The tool runQuery: run a SPARQL query over the graph of a world."""
 
 import re
 from typing import Annotated, Any
@@ -48,10 +48,10 @@ def run_query(
 
 
 def _fetch_labels(graph: GraphSource, table: Table) -> dict[str, str]:
-    """The labels of the entities among the cells, by one look-up."""
+    """Look up the labels of all entities in the table at once."""
     ids = dict.fromkeys(cell.value for row in table.rows for cell in row if cell and cell.kind == "entity")
-    wanted = list(ids)[:MAX_LABEL_LOOKUPS]
-    return {entity.id: entity.label for entity in graph.entities(wanted)} if wanted else {}
+    looked_up = list(ids)[:MAX_LABEL_LOOKUPS]
+    return {entity.id: entity.label for entity in graph.entities(looked_up)} if looked_up else {}
 
 
 def _rows_to_json(table: Table, labels: dict[str, str]) -> list[list[dict[str, Any] | None]]:
@@ -93,16 +93,16 @@ def _format_cell(listed: dict[str, Any] | None) -> str:
 
 
 def format_value(value: str, datatype: str | None) -> str:
-    """A date as people write it; anything else, and years before the common era, as it stands.
+    """Format a date for readers; other values, and years before the common era, stay.
 
-    Wikidata writes a date known to the year only as midnight of its first day, so such a one names the year first.
+    Wikidata stores a date that is known to the year as midnight of 1 January, so such a date begins with its year.
     """
-    found = _DATE.fullmatch(value) if datatype and datatype.endswith(("#dateTime", "#date")) else None
-    if found is None:
+    match = _DATE.fullmatch(value) if datatype and datatype.endswith(("#dateTime", "#date")) else None
+    if match is None:
         return value
-    year, month, day = (int(part) for part in found.groups()[:3])
+    year, month, day = (int(part) for part in match.groups()[:3])
     if not (1 <= month <= 12):
         return value
-    if found[4] and (month, day) == (1, 1):
+    if match[4] and (month, day) == (1, 1):
         return f"{year} (1 January)"
     return f"{day} {_MONTHS[month - 1]} {year}"

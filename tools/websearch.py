@@ -1,4 +1,4 @@
-"""Search among a world's web pages."""
+"""The tool websearch: search the web pages of a world."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Search among a world's articles."""
+"""The tool wikisearch: search the articles of a world."""
 
 from typing import Annotated
 

@@ -13,11 +13,11 @@ from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Tool, ToolContext
 from worlds.source import World
 
+TOOL_HELP = f"{', '.join(BUILT_IN_TOOLS)}, or an external tool; see --list."
+
 
 def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
-    name: Annotated[
-        str | None, typer.Argument(help=f"{', '.join(BUILT_IN_TOOLS)}, or an external tool; see --list.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help=TOOL_HELP)] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="The arguments of the tool, each as key=value.")] = None,
     world: Annotated[str | None, typer.Option(help="The world to work in; see `showhow world list`.")] = None,
     as_of: AsOfOption = None,

@@ -31,7 +31,7 @@ KEY = "sk-planted-5f3a9c"
 ASKED = [Message("system", "Be brief."), Message("user", "Which city?")]
 
 
-def test_words_and_what_they_cost():
+def test_a_reply_has_text_finish_reason_usage_and_cost():
     with ModelServer([Says("Paris.", usage=(1000, 10))]) as server:
         reply = server.chat(price=TokenPrice(2.0, 8.0)).ask(ASKED)
     assert (reply.text, reply.calls, reply.stopped) == ("Paris.", (), "stop")
@@ -46,7 +46,7 @@ def test_words_and_what_they_cost():
     assert (body["model"], body["temperature"], body["stream"]) == ("scripted", 0, False)
 
 
-def test_words_come_as_they_are_said_and_their_tokens_are_counted():
+def test_a_streamed_reply_emits_its_text_and_counts_tokens():
     pieces: list[str] = []
     with ModelServer([Says("The capital of France is Paris.", usage=(20, 9))]) as server:
         reply = server.chat().ask(ASKED, on_text=pieces.append)
@@ -56,7 +56,7 @@ def test_words_come_as_they_are_said_and_their_tokens_are_counted():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_server_that_tells_no_usage_leaves_it_unknown(streamed: bool):  # noqa: FBT001 - a case
+def test_usage_is_unknown_if_the_server_reports_none(streamed: bool):  # noqa: FBT001 - a case
     with ModelServer([Says("Paris.", usage=None), Says("Lyon.")]) as server:
         chat = server.chat(price=TokenPrice(1, 1))
         used = chat.ask(ASKED, on_text=str.strip if streamed else None).usage
@@ -66,21 +66,21 @@ def test_a_server_that_tells_no_usage_leaves_it_unknown(streamed: bool):  # noqa
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_calls_of_tools_go_there_and_back(streamed: bool):  # noqa: FBT001 - a case
-    wanted = {"title": "Paris", "question": "Who?"}
-    script = [Says("I look.", calls=[("read", wanted), ("read", {}), ("runQuery", '{"sparql": "SEL')]), Says("Ada.")]
+def test_tool_calls_and_their_results_are_sent_and_received(streamed: bool):  # noqa: FBT001 - a case
+    arguments = {"title": "Paris", "question": "Who?"}
+    script = [Says("I look.", calls=[("read", arguments), ("read", {}), ("runQuery", '{"sparql": "SEL')]), Says("Ada.")]
     with ModelServer(script) as server:
         chat = server.chat()
         reply = chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=str.strip if streamed else None)
         assert reply.text == "I look."
         assert [call.name for call in reply.calls] == ["read", "read", "runQuery"]
-        assert [call.arguments for call in reply.calls] == [wanted, {}, '{"sparql": "SEL']
+        assert [call.arguments for call in reply.calls] == [arguments, {}, '{"sparql": "SEL']
         results = [Message("tool", f"found {n}", answers=call.id) for n, call in enumerate(reply.calls)]
         assert chat.ask([*ASKED, Message("assistant", reply.text, reply.calls), *results]).text == "Ada."
     assert server.requests[0].body["tools"][0]["function"]["parameters"] == BUILT_IN_TOOLS["read"].schema
-    said, *found = server.requests[1].body["messages"][2:]
-    assert [call["function"]["arguments"] for call in said["tool_calls"]][1:] == ["{}", '{"sparql": "SEL']
-    assert [(one["role"], one["content"], one["tool_call_id"]) for one in found] == [
+    assistant_message, *result_messages = server.requests[1].body["messages"][2:]
+    assert [call["function"]["arguments"] for call in assistant_message["tool_calls"]][1:] == ["{}", '{"sparql": "SEL']
+    assert [(one["role"], one["content"], one["tool_call_id"]) for one in result_messages] == [
         ("tool", f"found {n}", call.id) for n, call in enumerate(reply.calls)
     ]
 
@@ -102,7 +102,7 @@ def test_the_text_ends_before_a_stop_sequence_whether_the_server_knows_it_or_not
     assert server.requests[0].body["stop"] == ["\nObservation:", "\nQuestion:"]
 
 
-def test_what_nobody_told_to_stop_is_handed_over_to_its_last_letter():
+def test_without_stop_sequences_the_whole_text_is_streamed():
     pieces: list[str] = []
     with ModelServer([Says("It ends in \nObser", piece=3)]) as server:
         server.chat().ask(ASKED, stop=["\nObservation:"], on_text=pieces.append)
@@ -132,7 +132,7 @@ FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how oft
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: f"{case[1].__name__}: {case[2]}")
-def test_each_failure_is_one_sentence_and_what_may_pass_is_tried_again(
+def test_each_failure_is_one_sentence_and_transient_ones_are_retried(
     case: tuple[Reply, type[ChatError], str, int],
     streamed: bool,  # noqa: FBT001 - a case
     quick_patience: None,
@@ -146,18 +146,18 @@ def test_each_failure_is_one_sentence_and_what_may_pass_is_tried_again(
     # A cut stream has said words already, so that repeating it would say them twice.
     assert len(server.requests) == (1 if streamed and isinstance(reply, Cut) else requests)
     assert "\n" not in str(failed.value)
-    assert KEY not in _all_that_is_told(failed.value)
+    assert KEY not in _all_text_of(failed.value)
     assert chat.total_usage.calls == 1
     assert failed.value.usage == chat.total_usage
 
 
-def _all_that_is_told(error: BaseException) -> str:
-    told = ""
+def _all_text_of(error: BaseException) -> str:
+    text = ""
     seen: BaseException | None = error
     while seen is not None:
-        told += repr(seen) + repr(vars(seen))
+        text += repr(seen) + repr(vars(seen))
         seen = seen.__cause__ or seen.__context__
-    return told
+    return text
 
 
 @pytest.fixture
@@ -166,30 +166,30 @@ def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
 
 
-def test_a_wrong_key_is_told_without_the_key_even_where_the_server_repeats_it():
+def test_the_error_of_a_wrong_key_does_not_hold_the_key():
     with ModelServer([Says("Hi")] * 2, key="the-right-one") as server:
         with pytest.raises(ChatAuthenticationError, match="refuses the key") as failed:
             server.chat(key=KEY).ask(ASKED)
-        assert KEY not in _all_that_is_told(failed.value)
+        assert KEY not in _all_text_of(failed.value)
         assert server.chat(key="the-right-one").ask(ASKED).text == "Hi"
 
 
-def test_a_server_that_repeats_headers_in_any_error_gives_no_key_away():
-    with ModelServer(lambda asked: Fails(400, f"bad header {asked.headers['authorization']}")) as server:
+def test_an_error_that_repeats_headers_does_not_hold_the_key():
+    with ModelServer(lambda request: Fails(400, f"bad header {request.headers['authorization']}")) as server:
         with pytest.raises(ChatBadRequest, match="bad header Bearer") as failed:
             server.chat(key=KEY).ask(ASKED)
-        assert KEY not in _all_that_is_told(failed.value)
+        assert KEY not in _all_text_of(failed.value)
     assert KEY not in repr(ModelProfile("scripted", server.url, KEY))
 
 
-def test_a_local_server_is_asked_without_a_key():
+def test_a_local_server_needs_no_key():
     with ModelServer([Says("Hi")]) as server:
         assert server.chat("llama3:8b").ask(ASKED).text == "Hi"
     assert server.requests[0].body["model"] == "llama3:8b"
     assert server.requests[0].headers["authorization"] == "Bearer none"
 
 
-def test_a_busy_server_is_asked_again_when_it_says():
+def test_a_rate_limited_request_is_retried_after_the_time_of_retry_after():
     with ModelServer([Fails(429, headers={"Retry-After": "1"}), Says("Now.")]) as server:
         reply = server.chat().ask(ASKED)
     assert reply.text == "Now."
@@ -199,7 +199,7 @@ def test_a_busy_server_is_asked_again_when_it_says():
 
 @pytest.mark.parametrize("reply", [Hangs(), Trickles(), Says("slow", latency=30), Says("a" * 999, piece=1, pause=0.1)])
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_nobody_waits_longer_than_allowed(reply: Reply, streamed: bool):  # noqa: FBT001 - a case
+def test_a_request_ends_at_its_deadline(reply: Reply, streamed: bool):  # noqa: FBT001 - a case
     if isinstance(reply, Says) and reply.piece == 1 and not streamed:
         reply = Trickles(0.2)
     with ModelServer(lambda _: reply) as server:
@@ -213,7 +213,7 @@ def test_nobody_waits_longer_than_allowed(reply: Reply, streamed: bool):  # noqa
     assert failed.value.usage.input_tokens is None
 
 
-def test_nobody_at_the_address(quick_patience: None):
+def test_an_address_without_a_server_is_unreachable(quick_patience: None):
     server = ModelServer([])
     url = server.url
     server.close()
@@ -223,7 +223,7 @@ def test_nobody_at_the_address(quick_patience: None):
     assert failed.value.usage.input_tokens == 0
 
 
-def test_an_answer_without_end_is_given_up():
+def test_a_reply_that_exceeds_the_size_limit_fails():
     endless = Sends(b" " * 17_000_000, "application/json")
     with ModelServer(lambda _: endless) as server, pytest.raises(ChatServerError, match="more than 16 MB"):
         server.chat().ask(ASKED)
@@ -237,7 +237,9 @@ def test_an_answer_without_end_is_given_up():
         ("openai:gpt-9", "needs a key: set OPENAI_API_KEY"),
     ],
 )
-def test_a_model_that_cannot_be_set_up_says_what_to_do(name: str, words: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_error_of_a_model_that_does_not_load_says_what_to_do(
+    name: str, words: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     chat = build_chat_client(ModelProfile(name))
     with pytest.raises(ChatUnavailable, match=words):
@@ -253,11 +255,11 @@ def test_a_key_in_the_environment_is_in_no_error(monkeypatch: pytest.MonkeyPatch
         for _ in range(2):
             with pytest.raises(ChatError) as failed:
                 chat.ask(ASKED)
-            assert KEY not in _all_that_is_told(failed.value)
+            assert KEY not in _all_text_of(failed.value)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_whoever_stops_listening_stops_the_reply():
+def test_an_exception_of_the_listener_ends_the_reply():
     class Enough(Exception):
         pass
 
@@ -268,7 +270,7 @@ def test_whoever_stops_listening_stops_the_reply():
         server.chat().ask(ASKED, on_text=listen)
 
 
-def test_many_ask_at_once_and_each_gets_its_own_reply():
+def test_concurrent_requests_get_their_own_replies():
     def echo(request: Request) -> Reply:
         return Says(request.prompt, latency=0.2, usage=(1, 2))
 
@@ -294,7 +296,7 @@ def test_a_meter_counts_its_own_calls_only():
         assert (one.total_usage.input_tokens, other.total_usage.calls) == (100, 1)
 
 
-def test_the_model_loads_once_however_many_ask_first():
+def test_concurrent_first_requests_load_the_model_once():
     with ModelServer(lambda _: Says("hi", latency=0.1)) as server:
         chat = server.chat()
         threads = [threading.Thread(target=lambda: chat.with_new_meter().ask(ASKED)) for _ in range(8)]
@@ -306,9 +308,9 @@ def test_the_model_loads_once_however_many_ask_first():
 
 
 def test_a_model_of_any_provider_is_asked_through_langchain():
-    said = AIMessage("Paris.\nObservation: no", tool_calls=[{"name": "read", "args": {"title": "Paris"}, "id": "7"}])
+    message = AIMessage("Paris.\nObservation: no", tool_calls=[{"name": "read", "args": {"title": "Paris"}, "id": "7"}])
     model = LangChainModel(
-        FakeMessagesListChatModel(responses=[said]), ModelEndpoint("fake", "fake"), reports_finish_reason=False
+        FakeMessagesListChatModel(responses=[message]), ModelEndpoint("fake", "fake"), reports_finish_reason=False
     )
     chat = ChatClient("fake", lambda: model, price=TokenPrice(1.0, 1.0))
     reply = chat.ask(ASKED, stop=["\nObservation:"])

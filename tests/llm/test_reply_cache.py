@@ -108,8 +108,8 @@ def test_threads_that_share_a_cache_get_their_own_replies(tmp_path):
             return "".join(chat.ask(asked(f"{number}.{turn}")).text for turn in range(5))
 
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(ask, range(8)))
-    assert found == ["".join(f"{number}.{turn}" for turn in range(5)) for number in range(8)]
+            replies = list(pool.map(ask, range(8)))
+    assert replies == ["".join(f"{number}.{turn}" for turn in range(5)) for number in range(8)]
     with sqlite3.connect(tmp_path / "r.sqlite") as store:
         assert store.execute("SELECT count(*) FROM reply").fetchone() == (40,)
     store.close()

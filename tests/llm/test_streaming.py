@@ -1,76 +1,26 @@
-import time
+"""A streamed reply can be stored, whatever the model writes."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import math
 
-from llm.errors import ChatTimeout
-from llm.langchain_model import BackgroundCall, StopSequenceFilter, truncate_at_stop
-
-LETTERS = st.text(st.sampled_from("ab\n"), max_size=30)
-STOPS = st.lists(st.text(st.sampled_from("ab\n"), max_size=4), max_size=3)
+from llm.streaming import make_storable, stream_reply
+from llm.types import Message
+from tests.servers.model import ModelServer, Says
 
 
-@given(LETTERS, STOPS)
-def test_the_text_ends_where_a_reader_letter_by_letter_would_have_stopped(text: str, stop: list[str]):
-    read = ""
-    for letter in text:
-        read += letter
-        ended = [one for one in stop if one and read.endswith(one)]
-        if ended:
-            read = read[: -max(map(len, ended))]
-            break
-    assert truncate_at_stop(text, stop) == read
+def test_the_text_is_streamed_and_the_reply_can_be_stored() -> None:
+    deltas: list[str] = []
+    reply = Says("Zero \x00 byte", calls=[("read\x00", {"title": "half \ud800", "list": [1, {"a\x00": "b"}]})])
+    with ModelServer([reply, reply]) as server:
+        streamed = stream_reply(server.chat(), [Message("user", "Hi")], on_text=deltas.append)
+        whole = stream_reply(server.chat(), [Message("user", "Hi")])
+    assert "".join(deltas).startswith("Zero ")
+    for result in (streamed, whole):
+        assert "\x00" not in result.text
+        (call,) = result.calls
+        assert "\x00" not in call.name
+        assert "\x00" not in str(call.arguments)
+        str(call.arguments).encode()
 
 
-@given(LETTERS, STOPS, st.lists(st.integers(1, 5), max_size=30))
-def test_words_handed_over_are_the_same_however_they_come_and_none_is_taken_back(
-    text: str, stop: list[str], sizes: list[int]
-):
-    heard: list[str] = []
-    spoken = StopSequenceFilter(heard.append, stop)
-    rest = text
-    for size in [*sizes, len(text) or 1]:
-        spoken.feed(rest[:size])
-        rest = rest[size:]
-        assert truncate_at_stop(text, stop).startswith("".join(heard))
-    spoken.flush()
-    assert "".join(heard) == truncate_at_stop(text, stop)
-    assert spoken.has_emitted == bool(truncate_at_stop(text, stop))
-
-
-def test_an_errand_brings_words_and_what_was_found():
-    heard: list[str] = []
-
-    def run(errand: BackgroundCall[int]) -> int:
-        errand.emit_text("one")
-        errand.emit_text("two")
-        return 3
-
-    assert BackgroundCall(run).result(60, heard.append, "late") == 3
-    assert heard == ["one", "two"]
-
-
-def test_an_errand_that_takes_too_long_is_abandoned_and_knows_it():
-    ended: list[bool] = []
-
-    def run(errand: BackgroundCall[int]) -> int:
-        while not errand.abandoned:
-            time.sleep(0.01)
-        ended.append(True)
-        return 1
-
-    with pytest.raises(ChatTimeout, match="late"):
-        BackgroundCall(run).result(0.05, str.strip, "late")
-    deadline = time.monotonic() + 60
-    while not ended and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert ended
-
-
-def test_an_exception_of_the_work_is_raised_in_the_thread_of_the_caller():
-    def run(_: BackgroundCall[int]) -> int:
-        raise ZeroDivisionError("ours")
-
-    with pytest.raises(ZeroDivisionError, match="ours"):
-        BackgroundCall(run).result(60, str.strip, "late")
+def test_numbers_that_are_no_json_become_text() -> None:
+    assert make_storable([math.nan, -math.inf, 1.5, True, None]) == ["nan", "-inf", 1.5, True, None]

@@ -1,15 +1,19 @@
+"""JSON replies are parsed whatever stands around them, and reasoning is separated from the reply."""
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from llm.structured_output import ReplyParseError, parse_reply
+from llm.structured_output import ReplyParseError, parse_reply, split_reasoning
 
 
-class Wanted(BaseModel):
+class AnswerReply(BaseModel):
     answer: str | None
     quotes: list[str]
 
 
-GOOD = Wanted(answer="Saltmouth", quotes=["from {Saltmouth}"])
+GOOD = AnswerReply(answer="Saltmouth", quotes=["from {Saltmouth}"])
 
 
 @pytest.mark.parametrize(
@@ -22,12 +26,12 @@ GOOD = Wanted(answer="Saltmouth", quotes=["from {Saltmouth}"])
         '{"quotes": 3} {"answer": "Saltmouth", "quotes": ["from {Saltmouth}"]}',
     ],
 )
-def test_the_object_is_found_in_whatever_stands_around_it(text: str):
-    assert parse_reply(text, Wanted, "scripted") == GOOD
+def test_the_json_object_is_found_within_other_text(text: str):
+    assert parse_reply(text, AnswerReply, "scripted") == GOOD
 
 
-def test_lines_may_break_within_a_text():
-    assert parse_reply('{"answer": "a\nb", "quotes": []}', Wanted, "scripted").answer == "a\nb"
+def test_strings_may_hold_line_breaks():
+    assert parse_reply('{"answer": "a\nb", "quotes": []}', AnswerReply, "scripted").answer == "a\nb"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +48,30 @@ def test_lines_may_break_within_a_text():
         ('{"a":' * 50_000, "no JSON object"),
     ],
 )
-def test_what_is_wrong_with_a_reply_is_told(text: str, wrong: str):
+def test_the_error_of_a_reply_says_what_is_wrong(text: str, wrong: str):
     with pytest.raises(ReplyParseError, match=wrong):
-        parse_reply(text, Wanted, "scripted")
+        parse_reply(text, AnswerReply, "scripted")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Lisbon", ("", "Lisbon")),
+        ("<think>Porto?\nNo.</think>\n\nLisbon", ("Porto?\nNo.", "Lisbon")),
+        ("<THINKING>Porto?</THINKING> Lisbon", ("Porto?", "Lisbon")),
+        ("Porto?\nNo.\n</think>\n\nLisbon", ("Porto?\nNo.", "Lisbon")),
+        ("<think>one</think>It is <think>two</think>Lisbon", ("one\ntwo", "It is Lisbon")),
+        ("one</think><think>two</think>Lisbon", ("one\ntwo", "Lisbon")),
+        ("<think>and on and on", ("and on and on", "")),
+        ("<think>\n\n</think>\n\nLisbon", ("", "Lisbon")),
+        ("I think of 1 < 2 and of </thing>.", ("", "I think of 1 < 2 and of </thing>.")),
+    ],
+)
+def test_reasoning_is_separated_from_the_reply(text: str, parts: tuple[str, str]) -> None:
+    assert split_reasoning(text) == parts
+
+
+@given(st.text(), st.text())
+def test_text_after_closed_reasoning_is_the_whole_reply(thought: str, visible: str) -> None:
+    if "<" not in thought + visible:
+        assert split_reasoning(f"<think>{thought}</think>{visible}") == (thought.strip(), visible.strip())

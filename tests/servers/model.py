@@ -1,11 +1,11 @@
 """A scripted language model behind a real OpenAI-compatible server on loopback: the stand-in for every model in tests.
 
     with ModelServer([Says("Paris."), Says(calls=[("read", {"title": "Paris", "question": "Who?"})])]) as server:
-        chat = server.chat()                      # a tools.chat.Chat that asks it; or use server.url as base URL
+        chat = server.chat()                      # a ChatClient of it; or use server.url as base URL
         chat.ask([Message("user", "Which city?")])
         assert server.requests[0].body["messages"][0]["content"] == "Which city?"
 
-A script is a list of replies, given one after the other (a request beyond its end is answered 400 "the script is over",
+A script is a list of replies, sent one after the other (a request beyond its end is answered 400 "the script is over",
 which no client repeats), or a function from a Request to a reply, called in the thread of each request, so that many
 may be answered at once. The server streams where the request asks for it, and replies in one piece where it does not.
 
@@ -152,7 +152,7 @@ class ModelServer:
         return self
 
     def close(self) -> None:
-        """End; whoever still waits for a reply loses the connection."""
+        """Stop serving; open requests lose their connection."""
         self.closing.set()
         if self._serving is not None:
             self._http.shutdown()
@@ -172,9 +172,9 @@ class ModelServer:
         with self._lock:
             request = Request(body, headers, len(self.requests))
             self.requests.append(request)
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._key is not None and given != self._key:
-            return request, Fails(401, f"Incorrect API key provided: {given}.", code="invalid_api_key")
+        key = headers.get("authorization", "").removeprefix("Bearer ")
+        if self._key is not None and key != self._key:
+            return request, Fails(401, f"Incorrect API key provided: {key}.", code="invalid_api_key")
         if self._models and body["model"] not in self._models:
             return request, Fails(404, f"The model {body['model']} does not exist.", code="model_not_found")
         if callable(self.script):
@@ -277,8 +277,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _begin_stream(self) -> None:
         self._begin(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
 
-    def _event(self, told: Mapping[str, Any]) -> None:
-        self._chunk(b"data: " + _json(told) + b"\n\n")
+    def _event(self, event: Mapping[str, Any]) -> None:
+        self._chunk(b"data: " + _json(event) + b"\n\n")
 
     def _chunk(self, body: bytes) -> None:
         self.wfile.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
@@ -303,9 +303,9 @@ def _calls(reply: Says) -> list[dict[str, Any]]:
             "index": place,
             "id": f"call_{place + 1}",
             "type": "function",
-            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
+            "function": {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)},
         }
-        for place, (name, given) in enumerate(reply.calls)
+        for place, (name, arguments) in enumerate(reply.calls)
     ]
 
 
@@ -350,7 +350,7 @@ def _chunks(request: Request, text: str, reply: Says) -> Iterator[dict[str, Any]
         more = [{"tool_calls": [{"index": call["index"], "function": {"arguments": part}}]} for part in parts]
         yield from _deltas(request, [{"tool_calls": [begun]}, *more])
     yield from _deltas(request, [{}], _reason(reply))
-    wanted = (request.body.get("stream_options") or {}).get("include_usage")
-    if wanted and reply.usage is not None:
+    include_usage = (request.body.get("stream_options") or {}).get("include_usage")
+    if include_usage and reply.usage is not None:
         (last,) = _deltas(request, [{}])
         yield {**last, "choices": [], "usage": _usage(reply.usage)}

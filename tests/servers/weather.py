@@ -29,8 +29,8 @@ def forecast(
     """Tell the weather of a city for some days.
 
     It is always the same."""
-    told = {"city": city, "days": days, "unit": unit, "warnings": warnings, "least_rain": least_rain}
-    return {**told, "kinds": {name: type(value).__name__ for name, value in told.items()}}
+    forecast = {"city": city, "days": days, "unit": unit, "warnings": warnings, "least_rain": least_rain}
+    return {**forecast, "kinds": {name: type(value).__name__ for name, value in forecast.items()}}
 
 
 @server.tool()

@@ -17,8 +17,8 @@ SECRET = "sesame-5f1c"  # noqa: S105 - planted to be looked for
 
 def weather_by_command(**limits: object) -> McpServerConfig:
     """The weather server as a process that is started."""
-    told = {"command": sys.executable, "args": [str(WEATHER), "stdio"], "environment": ["WEATHER_KEY"], **limits}
-    return McpServerConfig.model_validate(told)
+    config = {"command": sys.executable, "args": [str(WEATHER), "stdio"], "environment": ["WEATHER_KEY"], **limits}
+    return McpServerConfig.model_validate(config)
 
 
 def registry_of(**servers: McpServerConfig) -> ToolRegistry:

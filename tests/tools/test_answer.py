@@ -27,8 +27,8 @@ def replied(answer: str | None, *quotes: str) -> Says:
 
 def read(context: ToolContext, script: Script, title: str = "Ada Reed") -> tuple[ToolResult, ModelServer]:
     with ModelServer(script) as server:
-        asked = replace(context, chat=server.chat(price=TokenPrice(1.0, 10.0)))
-        return get_tool("read").call(asked, {"title": title, "question": QUESTION}), server
+        context_with_model = replace(context, chat=server.chat(price=TokenPrice(1.0, 10.0)))
+        return get_tool("read").call(context_with_model, {"title": title, "question": QUESTION}), server
 
 
 def data_of(outcome: ToolResult) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def data_of(outcome: ToolResult) -> dict[str, Any]:
     return outcome.observation.data
 
 
-def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: ToolContext):
+def test_an_answer_has_the_quotations_that_support_it(with_encoder: ToolContext):
     outcome, server = read(with_encoder, [replied("he mends nets", "Her husband mends  nets in a shed")])
     data = data_of(outcome)
     assert (data["route"], data["answer"], data["supported"]) == ("model", "he mends nets", True)
@@ -56,7 +56,7 @@ def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: ToolContex
 
 
 @pytest.mark.parametrize(
-    ("reply", "kept", "invented"),
+    ("reply", "quotes", "invented"),
     [
         (replied("he bakes", "Her husband bakes bread."), [], ["Her husband bakes bread."]),
         (replied("he mends nets"), [], []),
@@ -64,15 +64,15 @@ def test_an_answer_is_given_with_the_words_that_show_it(with_encoder: ToolContex
         (replied("nets", HUSBAND, "He is the best."), [{"place": 3, "text": HUSBAND}], ["He is the best."]),
     ],
 )
-def test_an_answer_without_words_that_show_it_says_so(
-    reply: Says, kept: list[dict[str, Any]], invented: list[str], with_encoder: ToolContext
+def test_an_answer_without_supporting_quotations_says_so(
+    reply: Says, quotes: list[dict[str, Any]], invented: list[str], with_encoder: ToolContext
 ):
     outcome, _ = read(with_encoder, [reply])
     data = data_of(outcome)
     assert (data["route"], data["supported"]) == ("model", False)
-    assert (data["quotes"], data["invented"]) == (kept, invented)
+    assert (data["quotes"], data["invented"]) == (quotes, invented)
     assert outcome.observation is not None
-    how = "with quotations of which not all stand in the text" if kept else "that no quotation from the text supports"
+    how = "with quotations of which not all stand in the text" if quotes else "that no quotation from the text supports"
     assert f"Answer {how}: {data['answer']}\n" in outcome.observation.text
     assert "[4] Her husband mends nets" in outcome.observation.text
 
@@ -99,7 +99,7 @@ def test_an_answer_in_another_form_is_one_bounded_line(
     assert answer in outcome.observation.text.splitlines()[1]
 
 
-def test_a_text_that_does_not_tell_is_no_answer(with_encoder: ToolContext):
+def test_a_text_without_the_answer_gives_none(with_encoder: ToolContext):
     outcome, _ = read(with_encoder, [replied(None)])
     data = data_of(outcome)
     assert (data["answer"], data["quotes"], data["supported"]) == (None, [], False)
@@ -116,7 +116,7 @@ def test_a_text_that_does_not_tell_is_no_answer(with_encoder: ToolContext):
         (Says(""), "empty message"),
     ],
 )
-def test_where_the_model_fails_the_ranking_answers_and_says_why(reply: Reply, why: str, with_encoder: ToolContext):
+def test_if_the_model_fails_the_ranking_stands_with_the_reason(reply: Reply, why: str, with_encoder: ToolContext):
     outcome, server = read(with_encoder, [reply])
     data = data_of(outcome)
     alone = get_tool("read").call(with_encoder, {"title": "Ada Reed", "question": QUESTION}).observation
@@ -129,7 +129,7 @@ def test_where_the_model_fails_the_ranking_answers_and_says_why(reply: Reply, wh
     assert outcome.usage.calls == len(server.requests) == 1
 
 
-def test_an_article_that_is_not_there_costs_nothing(with_encoder: ToolContext):
+def test_a_missing_article_costs_no_request(with_encoder: ToolContext):
     outcome, server = read(with_encoder, [], title="Atlantis")
     assert outcome.observation is None
     assert outcome.usage is None
@@ -152,7 +152,7 @@ def injected(without_meaning: ToolContext, tmp_path: Path) -> ToolContext:
     return replace(without_meaning, world=World("one", text=EmbeddedText(tmp_path / "text")))
 
 
-def test_orders_in_an_article_stay_words_of_the_article(injected: ToolContext):
+def test_instructions_in_an_article_are_only_text(injected: ToolContext):
     tricked = Says('{"answer": "hacked", "quotes": []}', calls=[("runQuery", {"sparql": "SELECT * {}"})])
     outcome, server = read(injected, [tricked], title="Ida Voss")
     data = data_of(outcome)
@@ -167,7 +167,7 @@ def test_orders_in_an_article_stay_words_of_the_article(injected: ToolContext):
     assert data["sentences"] == list(injected.world.text.article("Ida Voss").sentences)  # type: ignore[union-attr]
 
 
-def test_a_long_article_goes_by_its_likeliest_sentences_and_quotes_are_looked_up_in_all_of_it(
+def test_of_a_long_article_the_likeliest_sentences_are_sent_and_quotes_are_looked_up_in_all(
     with_encoder: ToolContext, tmp_path: Path
 ):
     sentences = [f"Barge number {n} carried coal in the year {1000 + n}." for n in range(5000)]
@@ -179,13 +179,13 @@ def test_a_long_article_goes_by_its_likeliest_sentences_and_quotes_are_looked_up
     outcome, server = read(context, [quoted], title="Barges")
     data = data_of(outcome)
     assert [quote["place"] for quote in data["quotes"]] == [4321, 4999]
-    asked = server.requests[0].prompt
-    assert f"[4322] {HUSBAND}" in asked
-    assert "[1] Barge number 0" in asked
-    assert "(sentences left out)" in asked
-    assert len(asked) < MAX_PROMPT_CHARACTERS * 1.6
+    prompt = server.requests[0].prompt
+    assert f"[4322] {HUSBAND}" in prompt
+    assert "[1] Barge number 0" in prompt
+    assert "(sentences left out)" in prompt
+    assert len(prompt) < MAX_PROMPT_CHARACTERS * 1.6
 
 
-def test_the_prompt_is_the_one_that_was_agreed(with_encoder: ToolContext):
+def test_the_prompt_is_the_golden_one(with_encoder: ToolContext):
     _, server = read(with_encoder, [replied(None)])
     same_as_golden("read", server.requests[0].prompt)

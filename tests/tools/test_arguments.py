@@ -21,11 +21,11 @@ def test_one_text_with_several_ids_is_a_list(written: str) -> None:
 @pytest.mark.parametrize(
     "written", ["Q42", "wd:Q42", "<http://www.wikidata.org/entity/Q42>", "https://www.wikidata.org/entity/Q42", " Q42 "]
 )
-def test_an_id_is_known_by_its_short_form(written: str) -> None:
+def test_an_id_is_normalized_to_its_short_form(written: str) -> None:
     assert normalize_id(written) == "Q42"
 
 
-def test_another_iri_stays_as_it_is() -> None:
+def test_other_iris_are_not_changed() -> None:
     assert normalize_id("<http://harbour.example/livesIn>") == "http://harbour.example/livesIn"
 
 
@@ -45,7 +45,7 @@ def test_joining_and_splitting_gives_the_same_ids(ids: list[str], between: str) 
         ("getLabel", {"ids": "Q1"}, "a graph"),
     ],
 )
-def test_a_tool_says_which_source_the_world_lacks(
+def test_the_error_of_a_missing_source_names_it(
     name: str, arguments: dict[str, str], needs: str, without_encoder: ToolContext
 ) -> None:
     outcome = get_tool(name).call(ToolContext(World("empty"), without_encoder.encode), arguments)

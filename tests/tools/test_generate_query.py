@@ -82,11 +82,13 @@ def write(context: ToolContext, question: str, ids: str) -> Observation:
 
 def answers(context: ToolContext, sparql: str) -> str:
     """The labels and values that a query gives, sorted, or yes and no."""
-    found = get_tool("runQuery").call(context, {"sparql": sparql}).observation
-    assert found is not None
-    if found.data["boolean"] is not None:
-        return "yes" if found.data["boolean"] else "no"
-    return "|".join(sorted(cell.get("label", cell["value"]) for row in found.data["rows"] for cell in row if cell))
+    observation = get_tool("runQuery").call(context, {"sparql": sparql}).observation
+    assert observation is not None
+    if observation.data["boolean"] is not None:
+        return "yes" if observation.data["boolean"] else "no"
+    return "|".join(
+        sorted(cell.get("label", cell["value"]) for row in observation.data["rows"] for cell in row if cell)
+    )
 
 
 @pytest.mark.parametrize(("question", "ids", "expected"), QUESTIONS, ids=[question for question, _, _ in QUESTIONS])
@@ -98,11 +100,11 @@ def test_the_first_query_answers(question: str, ids: str, expected: str, without
 
 
 def test_candidates_come_best_first_each_with_a_reading(without_encoder: ToolContext) -> None:
-    found = write(without_encoder, "Which country is the father of Ada Reed from?", "Q1").data["candidates"]
-    assert len(found) > 1
-    assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
-    assert all(one["reading"] and 0 <= one["score"] <= 1 for one in found)
-    assert found[0]["reading"].endswith("of the father of Ada Reed")
+    candidates = write(without_encoder, "Which country is the father of Ada Reed from?", "Q1").data["candidates"]
+    assert len(candidates) > 1
+    assert [one["score"] for one in candidates] == sorted((one["score"] for one in candidates), reverse=True)
+    assert all(one["reading"] and 0 <= one["score"] <= 1 for one in candidates)
+    assert candidates[0]["reading"].endswith("of the father of Ada Reed")
 
 
 def test_a_path_that_the_graph_lacks_scores_below_one_that_it_has(without_encoder: ToolContext) -> None:
@@ -111,9 +113,9 @@ def test_a_path_that_the_graph_lacks_scores_below_one_that_it_has(without_encode
     assert lacking <= 0.5 < having
 
 
-def test_a_word_that_no_name_explains_is_read_by_its_meaning(with_encoder: ToolContext) -> None:
-    found = write(with_encoder, "Who is the manager of Ada Reed?", "Q1").data["candidates"]
-    assert "superior of Ada Reed" in [one["reading"] for one in found]
+def test_a_word_without_a_relation_of_its_name_is_matched_by_meaning(with_encoder: ToolContext) -> None:
+    candidates = write(with_encoder, "Who is the manager of Ada Reed?", "Q1").data["candidates"]
+    assert "superior of Ada Reed" in [one["reading"] for one in candidates]
 
 
 def test_names_inside_other_names_are_not_taken_for_relations(without_encoder: ToolContext) -> None:
@@ -122,7 +124,7 @@ def test_names_inside_other_names_are_not_taken_for_relations(without_encoder: T
 
 
 @pytest.mark.parametrize("ids", ["wd:Q1", "<http://www.wikidata.org/entity/Q1>", "[Q1]"])
-def test_ids_are_taken_in_every_form(ids: str, without_encoder: ToolContext) -> None:
+def test_ids_are_accepted_in_every_form(ids: str, without_encoder: ToolContext) -> None:
     assert (
         write(without_encoder, "Where was Ada Reed born?", ids).text
         == "SELECT DISTINCT ?answer WHERE { wd:Q1 wdt:P8 ?answer . }"
@@ -136,7 +138,7 @@ def test_an_unknown_id_is_an_error(without_encoder: ToolContext) -> None:
     assert outcome.error == "This world does not know Q999; find ids with getWikiDataID."
 
 
-def test_a_question_without_a_relation_says_what_there_is(with_encoder: ToolContext) -> None:
+def test_the_error_of_a_question_without_a_relation_lists_relations(with_encoder: ToolContext) -> None:
     outcome = get_tool("generateQuery").call(with_encoder, {"question": "Ada Reed?", "entity_ids": "Q1"})
     assert outcome.error is not None
     assert "No word of the question is a relation of this graph. Ada Reed has: " in outcome.error
@@ -145,7 +147,7 @@ def test_a_question_without_a_relation_says_what_there_is(with_encoder: ToolCont
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.text(min_size=1, max_size=30))
-def test_a_value_with_quotes_and_marks_never_breaks_the_query(value: str, without_meaning: ToolContext) -> None:
+def test_quotation_marks_in_a_value_do_not_break_the_query(value: str, without_meaning: ToolContext) -> None:
     outcome = get_tool("generateQuery").call(
         without_meaning, {"question": f"Who is the person whose hobby is x{value}?", "entity_ids": []}
     )
@@ -172,11 +174,11 @@ def test_on_real_questions_the_first_query_is_right_for_more_than_half(shared_da
     source = shared_data / "world_2wiki"
     build_world(tmp_path, "real", WorldContents(graph=source / "kg_full.ttl"))
     records = json.loads((source / "questions_300.json").read_text(encoding="utf-8"))
-    found = measure_first_queries(
+    measurements = measure_first_queries(
         open_world(tmp_path, "real"), questions_from_hops(r for r in records if r["needs"] == "kg")
     )
-    assert found.asked == 70
-    assert found.share >= 0.5, found.missed
+    assert measurements.asked == 70
+    assert measurements.share >= 0.5, measurements.missed
 
 
 def test_a_word_for_women_leaves_no_path_to_men_although_the_graph_lists_it_for_both() -> None:

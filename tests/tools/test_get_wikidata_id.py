@@ -8,17 +8,17 @@ from tools.tool import ToolContext
 
 @pytest.mark.parametrize("title", ["Ada Reed", "ada reed", "Captain Reed"])
 def test_a_title_a_name_in_another_case_and_an_alias_find_the_entity(title: str, without_encoder: ToolContext) -> None:
-    found = get_tool("getWikiDataID").call(without_encoder, {"title": title}).observation
-    assert found is not None
-    first = found.data["entities"][0]
+    observation = get_tool("getWikiDataID").call(without_encoder, {"title": title}).observation
+    assert observation is not None
+    first = observation.data["entities"][0]
     assert first == {"id": "Q1", "label": "Ada Reed", "description": "ferry pilot", "title": "Ada Reed"}
-    assert found.text.splitlines()[0] == "Q1: Ada Reed (ferry pilot)"
+    assert observation.text.splitlines()[0] == "Q1: Ada Reed (ferry pilot)"
 
 
-def test_two_of_one_name_are_both_offered(without_encoder: ToolContext) -> None:
-    found = get_tool("getWikiDataID").call(without_encoder, {"title": "Eli Reed"}).observation
-    assert found is not None
-    assert {entity["id"] for entity in found.data["entities"]} >= {"Q5", "Q13"}
+def test_entities_of_the_same_name_are_all_offered(without_encoder: ToolContext) -> None:
+    observation = get_tool("getWikiDataID").call(without_encoder, {"title": "Eli Reed"}).observation
+    assert observation is not None
+    assert {entity["id"] for entity in observation.data["entities"]} >= {"Q5", "Q13"}
 
 
 def test_an_unknown_name_is_an_error_with_advice(without_encoder: ToolContext) -> None:

@@ -38,10 +38,10 @@ FIELDS = {
 }
 
 
-def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
+def test_every_kind_of_parameter_is_read_from_schemas_of_pydantic() -> None:
     model = create_model("arguments", **FIELDS)
-    found = {p.name: p for p in parse_parameters(model.model_json_schema())}
-    kinds = {name: (p.kind, p.item_kind) if p.kind == "list" else p.kind for name, p in found.items()}
+    parameters = {p.name: p for p in parse_parameters(model.model_json_schema())}
+    kinds = {name: (p.kind, p.item_kind) if p.kind == "list" else p.kind for name, p in parameters.items()}
     assert kinds == {
         "text": "text",
         "count": "whole number",
@@ -58,14 +58,14 @@ def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
         "anything": "json",
         "maybe": "whole number",
     }
-    assert [p.name for p in found.values() if p.required] == ["text", "days", "place", "places", "anything"]
-    assert (found["count"].default, found["count"].hint) == (3, "how many")
-    assert found["unit"].choices == ("celsius", "fahrenheit")
-    assert found["language"].choices == ("en", 1)
+    assert [p.name for p in parameters.values() if p.required] == ["text", "days", "place", "places", "anything"]
+    assert (parameters["count"].default, parameters["count"].hint) == (3, "how many")
+    assert parameters["unit"].choices == ("celsius", "fahrenheit")
+    assert parameters["language"].choices == ("en", 1)
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("schema", "kind"),
     [
         ({"type": ["string", "null"]}, "text"),
         ({"type": ["string", "integer"]}, "json"),
@@ -80,10 +80,10 @@ def test_every_kind_of_argument_is_told_apart_as_pydantic_writes_it() -> None:
         ({}, "json"),
     ],
 )
-def test_the_same_is_told_apart_as_others_write_it(told: object, kind: str) -> None:
+def test_every_kind_of_parameter_is_read_from_other_schemas(schema: object, kind: str) -> None:
     definitions = {"n": {"type": "number"}, "loop": {"$ref": "#/$defs/loop"}}
-    (found,) = parse_parameters({"properties": {"x": told}, "$defs": definitions})
-    assert found.kind == kind
+    (parameter,) = parse_parameters({"properties": {"x": schema}, "$defs": definitions})
+    assert parameter.kind == kind
 
 
 VALUES = {
@@ -98,7 +98,7 @@ VALUES = {
 
 
 @given(st.data(), st.sampled_from(sorted(VALUES)))
-def test_what_is_written_in_a_form_is_read_back_with_its_type(data: st.DataObject, kind: str) -> None:
+def test_a_formatted_value_is_parsed_back_with_its_type(data: st.DataObject, kind: str) -> None:
     value = data.draw(VALUES[kind])
     parameter = Parameter("x", kind, choices=("a", "b c", 3, 4.5), item_kind="text" if kind == "list" else "json")
     if value is None:
@@ -120,13 +120,13 @@ def test_what_is_written_in_a_form_is_read_back_with_its_type(data: st.DataObjec
         ("json", '{"a": }', "no valid JSON: expecting value at line 1, column 7"),
     ],
 )
-def test_what_cannot_be_read_says_why(kind: str, written: str, why: str) -> None:
+def test_the_error_of_a_text_that_cannot_be_parsed_says_why(kind: str, written: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"no|none") as wrong:
         Parameter("x", kind, choices=("a", "b"), item_kind="json").parse(written)
     assert why in str(wrong.value)
 
 
-def test_lists_are_written_as_their_items_are() -> None:
+def test_lists_are_parsed_by_the_kind_of_their_items() -> None:
     assert Parameter("ids", "list", item_kind="id").parse("Q1, Q2 Q3") == ["Q1", "Q2", "Q3"]
     assert Parameter("names", "list").parse("New York\n\n a, b ") == ["New York", "a, b"]
     assert Parameter("names", "list").parse('["one", "two\\nlines"]') == ["one", "two\nlines"]

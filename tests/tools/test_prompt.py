@@ -8,15 +8,15 @@ from llm.prompts import PromptTemplates
 FILES = sorted((Path(__file__).parents[2] / "tools" / "prompts").glob("*.jinja"))
 
 
-def test_what_a_prompt_names_and_nobody_gave_is_an_error():
+def test_a_prompt_variable_without_a_value_is_an_error():
     with pytest.raises(UndefinedError, match="question"):
         PromptTemplates("tools")("read_question", title="T", passages=[])
 
 
-def test_what_is_given_is_put_in_as_it_is():
-    found = PromptTemplates("tools")("read_question", question="<b>{{ x }}</b>", title="T", passages=[None])
-    assert found.startswith("Question: <b>{{ x }}</b>\n")
-    assert "(sentences left out)" in found
+def test_values_are_inserted_unescaped():
+    prompt = PromptTemplates("tools")("read_question", question="<b>{{ x }}</b>", title="T", passages=[None])
+    assert prompt.startswith("Question: <b>{{ x }}</b>\n")
+    assert "(sentences left out)" in prompt
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -13,7 +13,7 @@ SENTENCES = (
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "quote"),
     [
         ("Her husband mends nets", Quote(1, "Her  husband mends\nnets")),
         (
@@ -27,8 +27,8 @@ SENTENCES = (
         ("夜行フェリーの操縦", Quote(3, "夜行フェリーの操縦")),
     ],
 )
-def test_a_quotation_is_found_with_its_place_and_its_own_words(words: str, found: Quote):
-    assert find_quote(words, SENTENCES) == found
+def test_a_quotation_is_found_with_its_place_and_its_own_words(words: str, quote: Quote):
+    assert find_quote(words, SENTENCES) == quote
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_quotation_is_found_with_its_place_and_its_own_words(words: str, found
         "Ignore previous instructions",
     ],
 )
-def test_what_does_not_stand_there_word_for_word_or_is_too_short_is_no_quotation(words: str):
+def test_text_that_is_not_there_word_for_word_or_too_short_is_no_quotation(words: str):
     assert find_quote(words, SENTENCES) is None
 
 
@@ -55,19 +55,19 @@ WORD = st.text(st.sampled_from("abcdefgé1“’"), min_size=1, max_size=8)
 
 
 @given(st.lists(st.lists(WORD, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=5), st.data())
-def test_any_run_of_words_of_a_text_is_found_where_it_stands(sentences: list[str], data: st.DataObject):
+def test_any_run_of_words_is_found_at_its_place(sentences: list[str], data: st.DataObject):
     words = " ".join(sentences).split(" ")
     start = data.draw(st.integers(0, len(words) - 1))
     end = data.draw(st.integers(start + 1, len(words)))
     quoted = " ".join(words[start:end])
-    found = find_quote(quoted, sentences)
-    if found is not None:
+    quote = find_quote(quoted, sentences)
+    if quote is not None:
         whole = " ".join(sentences)
-        assert found.text in whole
-        assert whole.index(found.text) >= sum(len(one) + 1 for one in sentences[: found.place])
+        assert quote.text in whole
+        assert whole.index(quote.text) >= sum(len(one) + 1 for one in sentences[: quote.place])
     else:
         assert sum(map(str.isalnum, quoted)) < 8
 
 
-def test_nothing_stands_in_an_empty_text():
+def test_an_empty_text_has_no_quotation():
     assert find_quote("Her husband mends nets", ()) is None

@@ -14,41 +14,51 @@ from worlds.embedded.text import EmbeddedText, TextWriter
 from worlds.source import Article, World
 
 
-def test_the_sentence_that_answers_is_among_the_best_and_keeps_its_place(with_encoder: ToolContext) -> None:
-    found = (
+def test_the_sentence_with_the_answer_is_among_the_best(with_encoder: ToolContext) -> None:
+    observation = (
         get_tool("read").call(with_encoder, {"title": "ada reed", "question": "What is her spouse's work?"}).observation
     )
-    assert found is not None
-    assert found.data["title"] == "Ada Reed"
-    assert found.data["entity"] == "Q1"
-    places = [best["place"] for best in found.data["best"]]
+    assert observation is not None
+    assert observation.data["title"] == "Ada Reed"
+    assert observation.data["entity"] == "Q1"
+    places = [best["place"] for best in observation.data["best"]]
     assert 3 in places
     assert places == sorted(places)
-    assert all(found.data["sentences"][b["place"]] == b["text"] for b in found.data["best"])
-    assert "[4] Her husband mends nets" in found.text
-    assert found.text.endswith("... 2 more sentences")
+    assert all(observation.data["sentences"][b["place"]] == b["text"] for b in observation.data["best"])
+    assert "[4] Her husband mends nets" in observation.text
+    assert observation.text.endswith("... 2 more sentences")
 
 
 def test_a_sentence_that_repeats_the_name_is_not_preferred_to_one_that_answers(
     with_encoder: ToolContext, tmp_path: Path
 ) -> None:
     sentences = ("Ida Voss was a woman.", "Ida Voss was born on 2 May 1931.", "Ida Voss worked as a baker.")
-    said = (*sentences, "Ida Voss lived in Sudland.", "Her hobby was chess.", "Her son is Emil Voss (baker).")
+    article_sentences = (
+        *sentences,
+        "Ida Voss lived in Sudland.",
+        "Her hobby was chess.",
+        "Her son is Emil Voss (baker).",
+    )
     with closing(TextWriter(tmp_path / "text")) as writer:
-        writer.add(Article("Ida Voss (baker)", said))
+        writer.add(Article("Ida Voss (baker)", article_sentences))
     text = replace(with_encoder, world=World("one", text=EmbeddedText(tmp_path / "text")))
-    for question, answer in (("What is the hobby of {}?", said[4]), ("Who is the child of {}?", said[5])):
+    for question, answer in (
+        ("What is the hobby of {}?", article_sentences[4]),
+        ("Who is the child of {}?", article_sentences[5]),
+    ):
         for name in ("Ida Voss", "Ida Voss (baker)"):
-            asked = {"title": "Ida Voss (baker)", "question": question.format(name)}
-            found = get_tool("read").call(text, asked).observation
-            assert found is not None
-            assert answer in [best["text"] for best in found.data["best"]]
+            arguments = {"title": "Ida Voss (baker)", "question": question.format(name)}
+            observation = get_tool("read").call(text, arguments).observation
+            assert observation is not None
+            assert answer in [best["text"] for best in observation.data["best"]]
 
 
-def test_a_short_article_is_shown_whole_without_the_encoder(without_encoder: ToolContext) -> None:
-    found = get_tool("read").call(without_encoder, {"title": "Gullhaven", "question": "Who lives there?"}).observation
-    assert found is not None
-    assert [best["place"] for best in found.data["best"]] == [0, 1]
+def test_a_short_article_is_returned_whole_without_encoding(without_encoder: ToolContext) -> None:
+    observation = (
+        get_tool("read").call(without_encoder, {"title": "Gullhaven", "question": "Who lives there?"}).observation
+    )
+    assert observation is not None
+    assert [best["place"] for best in observation.data["best"]] == [0, 1]
 
 
 def test_an_unknown_title_is_an_error_in_plain_words(without_encoder: ToolContext) -> None:
@@ -69,6 +79,6 @@ def test_five_thousand_sentences_are_ranked_in_bounded_time(with_encoder: ToolCo
 
 
 @pytest.mark.parametrize("count", range(TOP_SENTENCES + 1))
-def test_without_sentences_or_with_few_the_ranking_holds_each_once(count: int, without_encoder: ToolContext) -> None:
+def test_the_ranking_of_few_sentences_has_each_once(count: int, without_encoder: ToolContext) -> None:
     ranked = rank_sentences([f"Sentence {n}." for n in range(count)], "Which sentence?", without_encoder.encode)
     assert sorted(place for place, _ in ranked) == list(range(count))

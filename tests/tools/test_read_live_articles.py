@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.harbour import no_meaning
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
-from tests.fixtures.harbour import no_meaning
 from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.live.http.access import Access, RequestPolicy
@@ -32,7 +32,7 @@ def wiki(mediawiki: MediaWiki, tmp_path_factory: pytest.TempPathFactory) -> Iter
     answers.close()
 
 
-def test_a_title_of_many_meanings_is_an_observation_with_choices(wiki: ToolContext):
+def test_an_ambiguous_title_is_an_observation_with_choices(wiki: ToolContext):
     outcome = get_tool("read").call(wiki, {"title": "Mercury", "question": "Which one is a metal?"})
     assert outcome.error is None
     assert outcome.observation is not None
@@ -41,7 +41,9 @@ def test_a_title_of_many_meanings_is_an_observation_with_choices(wiki: ToolConte
     assert "sentences" not in outcome.observation.data
 
 
-def test_the_ids_of_what_a_title_may_mean_are_offered(mediawiki: MediaWiki, oxigraph: SparqlServer, tmp_path: Path):
+def test_an_ambiguous_title_offers_the_ids_of_its_meanings(
+    mediawiki: MediaWiki, oxigraph: SparqlServer, tmp_path: Path
+):
     add_live_world(tmp_path, "w", description(mediawiki.api, oxigraph.url, oxigraph.graph("isle")), "w.toml")
     context = ToolContext(open_world(tmp_path, "w", Access("ada@example.org")), no_meaning)
     observation = get_tool("getWikiDataID").call(context, {"title": "Mercury"}).observation
@@ -59,14 +61,14 @@ def test_a_redirect_is_shown_and_the_row_of_an_infobox_answers(wiki: ToolContext
     assert observation.data["redirected"] == "North Bridge"
 
 
-def test_several_candidates_come_with_what_they_are(wiki: ToolContext):
+def test_several_candidates_have_descriptions(wiki: ToolContext):
     observation = get_tool("wikisearch").call(wiki, {"query": "mercury"}).observation
     assert observation is not None
     assert observation.text.splitlines()[0].startswith("1. Mercury (several things are called so): ")
     assert len(observation.data["hits"]) == 4
 
 
-def test_a_failing_wiki_is_an_error_and_not_nothing_found(wiki: ToolContext, tmp_path: Path):
+def test_a_failing_wiki_is_an_error_and_not_an_empty_result(wiki: ToolContext, tmp_path: Path):
     answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     gone = "http://127.0.0.1:9"
     door = RecordingHttpClient(

@@ -12,13 +12,13 @@ from worlds.source import World
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
 
 
-def test_the_six_published_tools_and_the_webs_have_their_names_in_the_order_of_their_keys() -> None:
+def test_the_built_in_tools_have_their_published_names_and_labels_in_order() -> None:
     assert list(BUILT_IN_TOOLS) == [*SIX, "websearch"]
     titles = ["Search", "Read", "Find id", "Write query", "Run query", "Label", "Web"]
     assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
 
 
-def test_the_web_is_searched_only_where_there_is_one(harbour: World, webbed: World) -> None:
+def test_web_tools_are_offered_only_in_worlds_with_web_pages(harbour: World, webbed: World) -> None:
     assert [one.name for one in available_tools(webbed)] == list(BUILT_IN_TOOLS)
     assert [one.name for one in available_tools(harbour)] == [one.name for one in available_tools(None)] == SIX
     assert [one.name for one in available_tools(webbed, ["websearch", "getLabel", "gone"])] == ["websearch", "getLabel"]
@@ -26,7 +26,7 @@ def test_the_web_is_searched_only_where_there_is_one(harbour: World, webbed: Wor
 
 
 @pytest.mark.parametrize("name", list(BUILT_IN_TOOLS))
-def test_every_tool_says_what_it_does_and_what_each_argument_is_for(name: str) -> None:
+def test_every_tool_and_every_parameter_has_a_description(name: str) -> None:
     one = get_tool(name)
     assert one.description
     assert all(parameter.hint for parameter in one.parameters)

@@ -5,23 +5,23 @@ from tools.tool import ToolContext
 
 
 def test_a_name_finds_its_article_first(without_encoder: ToolContext) -> None:
-    found = get_tool("wikisearch").call(without_encoder, {"query": "ada reed"}).observation
-    assert found is not None
-    assert found.data["hits"][0]["title"] == "Ada Reed"
-    assert found.data["hits"][0]["entity"] == "Q1"
-    assert set(found.data["hits"][0]) == {"title", "snippet", "entity", "relaxed"}
-    assert found.text.splitlines()[0].startswith("1. Ada Reed: ")
+    observation = get_tool("wikisearch").call(without_encoder, {"query": "ada reed"}).observation
+    assert observation is not None
+    assert observation.data["hits"][0]["title"] == "Ada Reed"
+    assert observation.data["hits"][0]["entity"] == "Q1"
+    assert set(observation.data["hits"][0]) == {"title", "snippet", "entity", "relaxed"}
+    assert observation.text.splitlines()[0].startswith("1. Ada Reed: ")
 
 
 def test_a_whole_question_finds_the_right_article_and_says_that_it_was_relaxed(without_encoder: ToolContext) -> None:
-    found = (
+    observation = (
         get_tool("wikisearch").call(without_encoder, {"query": "At what hour does the night ferry sail?"}).observation
     )
-    assert found is not None
-    assert found.data["hits"][0]["title"] == "Night ferry"
+    assert observation is not None
+    assert observation.data["hits"][0]["title"] == "Night ferry"
 
 
-def test_nothing_found_is_an_answer_with_advice_and_no_error(without_encoder: ToolContext) -> None:
+def test_no_hits_are_an_observation_with_advice(without_encoder: ToolContext) -> None:
     outcome = get_tool("wikisearch").call(without_encoder, {"query": "zzyzx"})
     assert outcome.error is None
     assert outcome.observation is not None
@@ -29,6 +29,6 @@ def test_nothing_found_is_an_answer_with_advice_and_no_error(without_encoder: To
     assert "No article matches" in outcome.observation.text
 
 
-def test_marks_and_emoji_in_a_query_are_only_words(without_encoder: ToolContext) -> None:
+def test_punctuation_and_emoji_in_a_query_are_only_words(without_encoder: ToolContext) -> None:
     for query in ('"Ada" AND (Reed', "title:[a TO", "\\", "🙂 Gullhaven", "a" * 5000):
         assert get_tool("wikisearch").call(without_encoder, {"query": query}).error is None

@@ -1,9 +1,7 @@
-"""Somebody else's tool as a Tool: its JSON Schema becomes parameters, its answers observations.
+"""Adapts an external tool: its JSON Schema becomes parameters, its answers become observations.
 
-What somebody else's tool gave, as an observation: text for the prompt, JSON for the page.
-
-The data are {"result": any JSON value, "attachments": [{"kind", "type", "size" or "address"}], "cut": true}, each key
-only where there is something of it.
+The data of an observation are {"result": any JSON value, "attachments": [{"kind", "type", "size" or "address"}],
+"cut": true}, each key only if there is a value for it.
 """
 
 import json
@@ -34,53 +32,50 @@ _MAX_DEPTH = 60
 
 
 def build_observation(message: ToolMessage, limits: ToolLimits, secrets: Sequence[str] = ()) -> Observation:
-    """The message's words and artifact within the limits, without the secrets; ToolError where it tells a failure."""
+    """Convert an answer to an observation within the limits and without the secrets; ToolError if it is an error."""
     texts, attachments = sanitize_json(_split_content(message.content), secrets)
     text = "\n".join(texts)
     if message.status == "error":
-        raise ToolError(limits.truncate(text) or f"{message.name} failed and does not say why; try other arguments.")
-    found = sanitize_json(_structured_content(message.artifact), secrets)
-    result = _parse_json_text(text) if found is None or found == text else found
+        raise ToolError(limits.truncate(text) or f"{message.name} failed without a reason; try other arguments.")
+    structured = sanitize_json(_structured_content(message.artifact), secrets)
+    result = _parse_json_text(text) if structured is None or structured == text else structured
     if not text and result is not None:
         text = json.dumps(result, ensure_ascii=False)
     named = [_format_attachment(attachment) for attachment in attachments]
-    shown = limits.truncate("\n".join([*([text] if text else []), *named]))
+    visible_text = limits.truncate("\n".join([*([text] if text else []), *named]))
     data: JsonObject = {"attachments": attachments} if attachments else {}
     if result is not None and limits.fits(result):
         data["result"] = result
     elif result is not None or len(text) > limits.characters:
         data["cut"] = True
-    return Observation(shown or "It gave an empty answer.", data)
+    return Observation(visible_text or "It gave an empty answer.", data)
 
 
 def _structured_content(artifact: Any) -> Any:
-    """The artifact as JSON; what an MCP server wraps is unwrapped."""
+    """The artifact as JSON, without the wrapper of MCP servers."""
     if artifact is None:
         return None
-    found = to_jsonable_python(artifact, fallback=str)
-    if isinstance(found, dict) and found.keys() == {"structured_content"}:
-        found = found["structured_content"]
-        if isinstance(found, dict) and found.keys() == {"result"}:
-            found = found["result"]
-    return found
+    value = to_jsonable_python(artifact, fallback=str)
+    if isinstance(value, dict) and value.keys() == {"structured_content"}:
+        value = value["structured_content"]
+        if isinstance(value, dict) and value.keys() == {"result"}:
+            value = value["result"]
+    return value
 
 
 def _parse_json_text(text: str) -> Any:
-    """The object or list that a text is JSON of, if it is."""
+    """The object or list that the text is JSON of; None for other text."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
         return sanitize_json(json.loads(text, parse_constant=str))
     except (ValueError, RecursionError, ToolError):
-        # No JSON after all, or more than a page can show; the text stays what it is.
+        # No JSON after all, or nested too deeply for a page.
         return None
 
 
 def sanitize_json(value: Any, secrets: Sequence[str] = (), depth: int = 0) -> Any:
-    """The value without the secrets, and with what cannot be stored replaced.
-
-    That is NUL, halves of surrogate pairs and numbers that are none.
-    """
+    """The value without secrets, and with NUL, lone surrogates and non-finite numbers replaced for storage."""
     if depth > _MAX_DEPTH:
         raise ToolError(f"The answer is nested more than {_MAX_DEPTH} deep; ask for a flatter one.")
     if isinstance(value, str):
@@ -128,70 +123,75 @@ ToolInvoker = Callable[[dict[str, Any]], ToolMessage]
 
 @dataclass(frozen=True, slots=True)
 class ToolRegistration:
-    """How a tool is taken in: under which name and title, from which place, within which limits."""
+    """The name, title, origin and limits that an external tool gets."""
 
     name: str
     title: str
     origin: str
     limits: ToolLimits
     secrets: tuple[str, ...] = ()
-    """What the tool was given to work with and must not be told on."""
+    """Values of its environment that no observation may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDescription:
-    """What somebody else's tool tells of itself."""
+    """The description and the argument schema of an external tool."""
 
     description: str
     schema: dict[str, Any]
 
 
-def describe_langchain_tool(found: BaseTool, terms: ToolRegistration) -> ToolDescription:
-    """What a LangChain tool tells of itself; a ToolError where its arguments have no schema."""
+def describe_langchain_tool(tool: BaseTool, registration: ToolRegistration) -> ToolDescription:
+    """Read the description of a LangChain tool; ToolError if its arguments have no JSON Schema."""
     try:
-        given = found.tool_call_schema
-        schema = dict(given) if isinstance(given, dict) else TypeAdapter(given).json_schema()
+        declared = tool.tool_call_schema
+        schema = dict(declared) if isinstance(declared, dict) else TypeAdapter(declared).json_schema()
     except (PydanticUserError, TypeError) as wrong:
         raise ToolError(
-            f"The tool {terms.name} of {terms.origin} has arguments that are no JSON: {' '.join(str(wrong).split())}.",
+            f"The tool {registration.name} of {registration.origin} has arguments that are no JSON: "
+            f"{' '.join(str(wrong).split())}.",
             ErrorKind.UNAVAILABLE,
         ) from wrong
-    return ToolDescription(found.description, schema)
+    return ToolDescription(tool.description, schema)
 
 
-def adapt_tool(found: ToolDescription, terms: ToolRegistration, call: ToolInvoker) -> Tool:
-    """The tool on these terms; a ToolError when its arguments have no schema that a form can be made of."""
-    schema = _normalize_schema(found.schema, terms)
+def adapt_tool(described: ToolDescription, registration: ToolRegistration, call: ToolInvoker) -> Tool:
+    """Make a Tool of an external tool; ToolError if no form can be made from its schema."""
+    schema = _normalize_schema(described.schema, registration)
     checks = validator_for(schema)(schema, registry=Registry())
     parameters = parse_parameters(schema)
 
     def work(_context: ToolContext, arguments: Mapping[str, Any]) -> Observation:
         return build_observation(
-            call(_validate_arguments(terms.name, checks, parameters, arguments)), terms.limits, terms.secrets
+            call(_validate_arguments(registration.name, checks, parameters, arguments)),
+            registration.limits,
+            registration.secrets,
         )
 
     return Tool(
-        terms.name,
-        terms.title,
-        found.description.strip() or "Its maker does not say what it does.",
+        registration.name,
+        registration.title,
+        described.description.strip() or "This tool has no description.",
         schema,
         work,
         parameters,
-        limits=terms.limits,
-        origin=terms.origin,
+        limits=registration.limits,
+        origin=registration.origin,
     )
 
 
-def _normalize_schema(schema: dict[str, Any], terms: ToolRegistration) -> dict[str, Any]:
+def _normalize_schema(schema: dict[str, Any], registration: ToolRegistration) -> dict[str, Any]:
     try:
         validator_for(schema).check_schema(schema)
     except SchemaError as wrong:
         raise ToolError(
-            f"The tool {terms.name} of {terms.origin} has no valid schema: {wrong.message}.", ErrorKind.UNAVAILABLE
+            f"The tool {registration.name} of {registration.origin} has no valid schema: {wrong.message}.",
+            ErrorKind.UNAVAILABLE,
         ) from wrong
     if schema.get("type", "object") != "object" or _has_external_reference(schema):
         raise ToolError(
-            f"The tool {terms.name} of {terms.origin} has a schema that is no object or refers to other places.",
+            f"The tool {registration.name} of {registration.origin} has a schema that is no object or refers to "
+            "another document.",
             ErrorKind.UNAVAILABLE,
         )
     return {key: value for key, value in schema.items() if key not in ("title", "description")} | {
@@ -200,7 +200,7 @@ def _normalize_schema(schema: dict[str, Any], terms: ToolRegistration) -> dict[s
 
 
 def _has_external_reference(schema: Any) -> bool:
-    """Whether a reference in it points out of it; nothing is fetched for a schema."""
+    """Whether the schema refers to another document; references are never fetched."""
     if isinstance(schema, Mapping):
         reference = schema.get("$ref", "#")
         return not str(reference).startswith("#") or any(map(_has_external_reference, schema.values()))
@@ -210,20 +210,20 @@ def _has_external_reference(schema: Any) -> bool:
 def _validate_arguments(
     name: str, checks: Validator, parameters: tuple[Parameter, ...], arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments as the tool takes them; ToolError with what is wrong with them."""
-    known = {parameter.name: parameter for parameter in parameters}
-    takes = f"It takes {', '.join(known)}." if known else "It takes no arguments."
-    if strange := [argument for argument in arguments if argument not in known]:
+    """Parse and check the arguments of a call; ToolError says what is wrong."""
+    parameters_by_name = {parameter.name: parameter for parameter in parameters}
+    takes = f"It takes {', '.join(parameters_by_name)}." if parameters_by_name else "It takes no arguments."
+    if strange := [argument for argument in arguments if argument not in parameters_by_name]:
         raise ToolError(
             f"{name} cannot run: it has no argument {', '.join(strange)}. {takes}", ErrorKind.WRONG_ARGUMENTS
         )
-    given = {}
+    values = {}
     for argument, value in arguments.items():
         try:
-            given[argument] = known[argument].parse(value)
+            values[argument] = parameters_by_name[argument].parse(value)
         except ValueError as wrong:
             raise ToolError(f"{name} cannot run: {argument}: {wrong}. {takes}", ErrorKind.WRONG_ARGUMENTS) from wrong
-    if (worst := best_match(checks.iter_errors(given))) is not None:
+    if (worst := best_match(checks.iter_errors(values))) is not None:
         place = ".".join(map(str, worst.absolute_path)) or "arguments"
         raise ToolError(f"{name} cannot run: {place}: {worst.message[:300]}. {takes}", ErrorKind.WRONG_ARGUMENTS)
-    return given
+    return values

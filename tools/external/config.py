@@ -1,20 +1,20 @@
-"""Which tools of others there are: one TOML file.
+"""The configuration of external tools: one TOML file.
 
 [functions.wordcount]                 the tool's name
-place = "my_tools:count_words"        a LangChain tool or a typed function; my_tools.py may lie beside the file
-seconds = 10                          how long a call may take
-characters = 5000                     how long its answer may be
+place = "my_tools:count_words"        a LangChain tool or a typed function; my_tools.py may be in the folder of the file
+seconds = 10                          limit of a call
+characters = 5000                     limit of its answer
 
-[servers.weather]                     an MCP server that is started here ...
+[servers.weather]                     an MCP server that Showhow starts ...
 command = "uvx"
 args = ["weather-mcp"]
-environment = ["WEATHER_KEY"]         the names of variables that it is given
-prefix = "weather_"                   before the names of its tools; this is also what it is without the line
+environment = ["WEATHER_KEY"]         the names of the variables that it gets
+prefix = "weather_"                   put before the names of its tools; by default the server's name and "_"
 
 [servers.library]                     ... or one that runs elsewhere
 url = "https://tools.example/mcp"
 transport = "http"                    or "sse"
-token = "LIBRARY_TOKEN"               the name of the variable that holds the bearer's token
+token = "LIBRARY_TOKEN"               the name of the variable that holds the bearer token
 """
 
 import re
@@ -31,7 +31,7 @@ from tools.external.limits import DEFAULT_CHARACTERS, DEFAULT_SECONDS, ToolLimit
 
 ConfigEntryT = TypeVar("ConfigEntryT", bound=BaseModel)
 TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The names that language models can call a tool by."""
+"""The tool names that language models accept."""
 VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 _FIELD_HINTS = {
     "place": 'it must be module:function, such as "my_tools:count_words"',
@@ -41,7 +41,7 @@ _FIELD_HINTS = {
     "prefix": "it must be at most 40 of A-Z, a-z, 0-9, _ and -",
     "url": "it must be an address such as https://tools.example/mcp",
 }
-"""What a field must be, where pydantic would tell it in patterns."""
+"""What a field must be, for errors that pydantic describes as patterns."""
 
 
 class _ExternalToolConfig(BaseModel):
@@ -52,12 +52,12 @@ class _ExternalToolConfig(BaseModel):
 
     @property
     def limits(self) -> ToolLimits:
-        """What a call is held to."""
+        """The limits of a call."""
         return ToolLimits(self.seconds, self.characters)
 
 
 class FunctionConfig(_ExternalToolConfig):
-    """A LangChain tool or a typed function by its place, `module:attribute`."""
+    """A LangChain tool or a typed function, named as `module:attribute`."""
 
     place: str = Field(pattern=r"^[\w.]+:[\w.]+$")
     title: str | None = None
@@ -96,62 +96,60 @@ class McpServerConfig(_ExternalToolConfig):
 
 @dataclass(frozen=True, slots=True)
 class ExternalToolsConfig:
-    """What the file declares, and, of what cannot be used, why: by the entry's name, or "" of the file as a whole."""
+    """The valid entries of the file; `errors` has a sentence for each wrong entry, and under "" for the file itself."""
 
     functions: Mapping[str, FunctionConfig] = field(default_factory=dict)
     servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
-    """Where the file lies; modules beside it can be named."""
+    """The folder of the file, from which modules are imported."""
 
 
 def load_external_tools_config(file: Path) -> ExternalToolsConfig:
-    """What the file declares; an entry that is wrong is refused by itself, with a sentence on what to correct."""
+    """Read the file; a wrong entry becomes an error that says what to correct, and the others are used."""
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as failed:
-        return ExternalToolsConfig(errors={"": f"{file} cannot be read: {failed.strerror or failed}."})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
-        return ExternalToolsConfig(errors={"": f"{file} is no valid TOML: {wrong}; correct it there."})
-    refused = {}
-    if strange := sorted(content.keys() - {"functions", "servers"}):
-        refused[""] = f"{file} has {strange[0]!r}, but only the tables functions and servers are read; remove it."
-    functions = _parse_entries(content.get("functions", {}), FunctionConfig, f"{file}, [functions.", refused)
-    servers = _parse_entries(content.get("servers", {}), McpServerConfig, f"{file}, [servers.", refused)
+    except OSError as error:
+        return ExternalToolsConfig(errors={"": f"{file} cannot be read: {error.strerror or error}."})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return ExternalToolsConfig(errors={"": f"{file} is no valid TOML: {error}; correct it there."})
+    errors = {}
+    if unknown_tables := sorted(content.keys() - {"functions", "servers"}):
+        errors[""] = f"{file} has {unknown_tables[0]!r}, but only the tables functions and servers are read; remove it."
+    functions = _parse_entries(content.get("functions", {}), FunctionConfig, f"{file}, [functions.", errors)
+    servers = _parse_entries(content.get("servers", {}), McpServerConfig, f"{file}, [servers.", errors)
     for name in functions.keys() & servers.keys():
-        refused[name] = f"{file} has both a function and a server called {name}; rename one of them."
+        errors[name] = f"{file} has both a function and a server called {name}; rename one of them."
         del functions[name], servers[name]
-    return ExternalToolsConfig(functions, servers, refused, file.resolve().parent)
+    return ExternalToolsConfig(functions, servers, errors, file.resolve().parent)
 
 
-def _parse_entries(
-    table: Any, kind: type[ConfigEntryT], where: str, refused: dict[str, str]
-) -> dict[str, ConfigEntryT]:
+def _parse_entries(table: Any, kind: type[ConfigEntryT], where: str, errors: dict[str, str]) -> dict[str, ConfigEntryT]:
     if not isinstance(table, dict):
-        refused[""] = f"{where.rstrip('.').replace('[', '')} is no table; write one table an entry: {where}NAME]."
+        errors[""] = f"{where.rstrip('.').replace('[', '')} is no table; write one table an entry: {where}NAME]."
         return {}
-    found: dict[str, ConfigEntryT] = {}
-    for name, told in table.items():
+    entries: dict[str, ConfigEntryT] = {}
+    for name, entry in table.items():
         if not TOOL_NAME_PATTERN.fullmatch(name):
-            refused[name] = (
+            errors[name] = (
                 f"{where}{name}] has a name that models cannot use; use at most 64 of A-Z, a-z, 0-9, _ and -."
             )
             continue
         try:
-            found[name] = kind.model_validate(told)
-        except ValidationError as wrong:
-            refused[name] = f"{where}{name}]: {_describe_validation_error(wrong, kind)}; correct it there."
-    return found
+            entries[name] = kind.model_validate(entry)
+        except ValidationError as error:
+            errors[name] = f"{where}{name}]: {_describe_validation_error(error, kind)}; correct it there."
+    return entries
 
 
-def _describe_validation_error(wrong: ValidationError, kind: type[BaseModel]) -> str:
-    """The first thing that is wrong, in words."""
-    first = wrong.errors()[0]
+def _describe_validation_error(error: ValidationError, kind: type[BaseModel]) -> str:
+    """The first validation error, in words."""
+    first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if not name:
-        of_it = "it is no table of fields" if first["type"] == "model_type" else first["msg"]
-        return f"the entry: {of_it.removeprefix('Value error, ')}"
+        problem = "it is no table of fields" if first["type"] == "model_type" else first["msg"]
+        return f"the entry: {problem.removeprefix('Value error, ')}"
     if first["type"] == "extra_forbidden":
         return f"{name} is no field that is known; it may have {', '.join(kind.model_fields)}"
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{name}: {_FIELD_HINTS.get(name) or said[:1].lower() + said[1:]}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{name}: {_FIELD_HINTS.get(name) or message[:1].lower() + message[1:]}"

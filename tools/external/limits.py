@@ -1,4 +1,4 @@
-"""What a call of somebody else's tool is held to; ours are held by the sources of the world."""
+"""The limits of a call of an external tool; the sources of the world limit the built-in tools."""
 
 import json
 from collections.abc import Callable
@@ -17,27 +17,27 @@ ResultT = TypeVar("ResultT")
 DEFAULT_SECONDS = 30.0
 DEFAULT_CHARACTERS = 20_000
 _MAX_ERROR_CHARACTERS = 300
-"""Characters of a foreign error that are shown."""
+"""Characters of an external error that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """How long a call may take, and how many characters its text and its data may have."""
+    """The seconds that a call may take, and the characters that its text and its data may have."""
 
     seconds: float = DEFAULT_SECONDS
     characters: int = DEFAULT_CHARACTERS
 
     def run_limited(self, name: str, work: Callable[[], ResultT]) -> ResultT:
-        """What the work gives; ToolError when it fails, however it does, or is not done in time."""
+        """Run the work and return its result; ToolError if it fails or exceeds its seconds."""
         done: Future[ResultT] = Future()
 
         def run() -> None:
             try:
                 done.set_result(work())
-            except BaseException as failed:  # noqa: BLE001 - whatever foreign code raises is its failure, not ours
+            except BaseException as failed:  # noqa: BLE001 - any exception of external code is a failed call
                 done.set_exception(failed)
 
-        # A thread of its own, since work that hangs cannot be ended, only left.
+        # In its own thread, since work that hangs cannot be ended, only abandoned.
         Thread(target=run, name=f"tool {name}", daemon=True).start()
         try:
             return done.result(self.seconds)
@@ -54,14 +54,14 @@ class ToolLimits:
             raise to_tool_error(name, failed) from failed
 
     def truncate(self, text: str) -> str:
-        """The text up to the limit, which it then names."""
+        """The text, cut at the limit with a note of how much was left out."""
         left = len(text) - self.characters
         if left <= 0:
             return text
         return f"{text[: self.characters]}\n… cut at {self.characters:,} characters; {left:,} more were left out."
 
     def fits(self, value: object) -> bool:
-        """Whether a JSON value stays within the limit."""
+        """Whether a JSON value is within the limit."""
         return len(json.dumps(value, ensure_ascii=False)) <= self.characters
 
 
@@ -74,18 +74,18 @@ def to_tool_error(name: str, failure: BaseException) -> ToolError:
 
 
 def first_exception(failed: BaseException) -> BaseException:
-    """The error itself, or the first of a group."""
+    """The exception itself, or the first of an exception group."""
     while isinstance(failed, BaseExceptionGroup):
         failed = failed.exceptions[0]
     return failed
 
 
 def summarize_exception(failed: BaseException) -> str:
-    """The kind of an error and its first words, in one line."""
+    """The type of an exception and the start of its message, in one line."""
     failed = first_exception(failed)
     try:
         words = " ".join(str(failed).split())
-    except Exception:  # noqa: BLE001 - a foreign error may fail even at telling what it is
+    except Exception:  # noqa: BLE001 - __str__ of an external exception may raise
         words = ""
     words = f"{words[:_MAX_ERROR_CHARACTERS]} …" if len(words) > _MAX_ERROR_CHARACTERS else words
     return f"{type(failed).__name__}: {words}" if words else type(failed).__name__

@@ -1,7 +1,7 @@
-"""An MCP server as a process of ours: messages are lines of JSON on its standard streams.
+"""Runs an MCP server as a child process; messages are lines of JSON on its standard streams.
 
-MCP's own client for this joins what comes bit by bit, so that one long answer would hold up every other session for
-many seconds; here a message has a limit.
+MCP's own client joins a long line piece by piece, so that one long answer blocks every other session for many seconds.
+Here the size of a message is limited.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]
 DIE_WITH_PARENT_SCRIPT = Path(__file__).with_name("die_with_parent.py")
 MAX_MESSAGE_BYTES = 8_000_000
-"""Bytes of one message."""
+"""The most bytes of one message."""
 _STDERR_TAIL_BYTES = 4_000
 _MAX_STDERR_LINE_CHARACTERS = 300
 _SHUTDOWN_TIMEOUT_SECONDS = 2.0
-"""Seconds that a server has to end after its input was closed, and again after it was asked to."""
+"""Seconds that a server has to end after its input was closed, and again after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCommand:
-    """How a server is started; besides what it needs to run at all, it is given only that environment."""
+    """The command of a server; it gets this environment and MCP's default variables, and no others."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -45,7 +45,7 @@ class ServerCommand:
 
 
 class ServerProcess:
-    """A server that was started here."""
+    """A running server process."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -53,18 +53,18 @@ class ServerProcess:
 
     @property
     def last_stderr_line(self) -> str:
-        """The last line that it wrote to its standard error, cut to what a sentence can hold."""
+        """The last line of its standard error, truncated."""
         lines = [line for line in self._stderr_tail.decode("utf-8", "replace").splitlines() if line.strip()]
         return lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
 
     async def read_stderr(self) -> None:
-        """Keep the end of what it writes to its standard error."""
+        """Read its standard error and remember the end of it."""
         assert self._process.stderr is not None  # noqa: S101 - it is piped
-        while came := await self._process.stderr.read(65_536):
-            self._stderr_tail = (self._stderr_tail + came)[-_STDERR_TAIL_BYTES:]
+        while chunk := await self._process.stderr.read(65_536):
+            self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
 
     async def read_messages(self, to: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Hand on its messages until it ends; a line that is no message is its chatter and left out."""
+        """Pass on its messages until it ends; lines that are no message are ignored."""
         assert self._process.stdout is not None  # noqa: S101 - it is piped
         async with to:
             while True:
@@ -83,16 +83,16 @@ class ServerProcess:
                 await to.send(SessionMessage(message))
 
     async def write_messages(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write the messages to it until there are no more."""
+        """Write messages to its standard input until the stream ends."""
         assert self._process.stdin is not None  # noqa: S101 - it is piped
         async with messages:
-            async for each in messages:
-                line = each.message.model_dump_json(by_alias=True, exclude_none=True)
+            async for outgoing in messages:
+                line = outgoing.message.model_dump_json(by_alias=True, exclude_none=True)
                 self._process.stdin.write(line.encode() + b"\n")
                 await self._process.stdin.drain()
 
     async def drain_pipes(self) -> None:
-        """Read what an ended server left behind, without which its pipes would stay open."""
+        """Read what an ended server left in its pipes, which would stay open otherwise."""
         for stream in (self._process.stdout, self._process.stderr):
             assert stream is not None  # noqa: S101 - it is piped
             try:
@@ -100,20 +100,20 @@ class ServerProcess:
                     while await stream.read(65_536):
                         continue
             except TimeoutError:
-                # Something that it started in a group of its own still holds it.
+                # A process that it started in another group still holds the pipe.
                 continue
 
     async def terminate(self) -> None:
-        """Close its input; ask it to end, and make it, if that is not enough, with whatever it started."""
+        """Close its input; if it does not end, send SIGTERM and then SIGKILL to its process group."""
         assert self._process.stdin is not None  # noqa: S101 - it is piped
         self._process.stdin.close()
-        for ask in (signal.SIGTERM, signal.SIGKILL):
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 async with asyncio.timeout(_SHUTDOWN_TIMEOUT_SECONDS):
                     await self._process.wait()
                     return
             except TimeoutError:
-                os.killpg(self._process.pid, ask)
+                os.killpg(self._process.pid, signal_number)
         await self._process.wait()
 
 
@@ -121,7 +121,7 @@ class ServerProcess:
 async def run_server_process(
     command: ServerCommand,
 ) -> AsyncIterator[tuple[ServerProcess, IncomingMessages, OutgoingMessages]]:
-    """Start a server, and end it in the end; its messages come in and go out by the two streams."""
+    """Start a server and end it on exit; yields the process and the streams of incoming and outgoing messages."""
     words = [*command.argv]
     if sys.platform == "linux":
         words = [sys.executable, "-I", str(DIE_WITH_PARENT_SCRIPT), *words]
@@ -137,22 +137,22 @@ async def run_server_process(
         start_new_session=True,
     )
     server = ServerProcess(process)
-    came, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, going = anyio.create_memory_object_stream[SessionMessage](0)
+    incoming_sender, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, outgoing_receiver = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as tasks:
             try:
                 tasks.start_soon(server.read_stderr)
-                tasks.start_soon(server.read_messages, came)
-                tasks.start_soon(server.write_messages, going)
+                tasks.start_soon(server.read_messages, incoming_sender)
+                tasks.start_soon(server.write_messages, outgoing_receiver)
                 yield server, incoming, outgoing
             finally:
-                # Even where the session is being cancelled, the server is ended in order.
+                # The server is ended in order even if the session is cancelled.
                 with anyio.CancelScope(shield=True):
                     await server.terminate()
                 tasks.cancel_scope.cancel()
     finally:
-        for stream in (came, incoming, outgoing, going):
+        for stream in (incoming_sender, incoming, outgoing, outgoing_receiver):
             stream.close()
         with anyio.CancelScope(shield=True):
             await server.drain_pipes()

@@ -1,4 +1,4 @@
-"""An MCP server and its tools: started at the first look, started again at the next call after it has ended."""
+"""An MCP server and its tools: started when its tools are first needed, restarted at the next call after it ended."""
 
 import asyncio
 import atexit
@@ -23,25 +23,27 @@ from tools.tool import Tool
 from worlds.source import ErrorKind
 
 RETRY_INTERVAL_SECONDS = 30.0
-"""Seconds after which a look tries once more to start a server that did not start."""
+"""Seconds after which a server that did not start is tried again."""
 _SESSION_TERMINATED = 32600
 _PING_TIMEOUT_SECONDS = 2.0
 _CLOSE_TIMEOUT_SECONDS = 8.0
 _MIN_SECRET_LENGTH = 6
 _TIMEOUT_MARGIN_SECONDS = 1.0
-"""What a call here waits longer than its limit, so that it is the limit's sentence that is told."""
+"""A call waits so many seconds longer than its limit, so that ToolLimits reports the timeout."""
 
 
 class McpServer:
-    """One server of the configuration; every way that it can fail is a ToolError or stands in `problem`."""
+    """One server of the configuration; each of its failures is a ToolError or the value of `problem`."""
 
-    def __init__(self, name: str, declared: McpServerConfig, environ: Mapping[str, str], taken: frozenset[str]) -> None:
-        self.name, self._config, self._environ, self._reserved_names = name, declared, environ, taken
-        self.prefix = f"{name}_" if declared.prefix is None else declared.prefix
+    def __init__(
+        self, name: str, config: McpServerConfig, environ: Mapping[str, str], reserved_names: frozenset[str]
+    ) -> None:
+        self.name, self._config, self._environ, self._reserved_names = name, config, environ, reserved_names
+        self.prefix = f"{name}_" if config.prefix is None else config.prefix
         self.tools: dict[str, Tool] = {}
-        """What it told the last time that it was started, by the names that they have here."""
+        """The tools that it listed at its last start, by their names in the registry."""
         self.rejected_tools: dict[str, str] = {}
-        """Tools of it that cannot be used, and why."""
+        """Its tools that cannot be used, each with the reason."""
         self._session: McpSession | None = None
         self._last_failure: tuple[float, str] | None = None
         self._start_future: Future[None] | None = None
@@ -50,17 +52,17 @@ class McpServer:
 
     @property
     def location(self) -> str:
-        """How it is started, or where it runs."""
-        declared = self._config
-        if declared.command is not None:
-            return " ".join([declared.command, *declared.args])
-        # Keys may stand before the host and after the path.
-        parts = urlsplit(str(declared.url))
+        """The command that starts it, or the address where it runs, without keys."""
+        config = self._config
+        if config.command is not None:
+            return " ".join([config.command, *config.args])
+        # The user information and the query of an address may hold keys.
+        parts = urlsplit(str(config.url))
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
     def problem(self) -> str | None:
-        """Why its tools cannot be called now, as the end of a sentence about it."""
+        """Why its tools cannot be called now, as the end of a sentence; None if they can."""
         if self._last_failure is not None:
             return self._last_failure[1]
         if self._session is not None and self._session.ended:
@@ -68,7 +70,7 @@ class McpServer:
         return None if self._session is not None else "it has not been started yet"
 
     def ensure_started(self) -> Future[None]:
-        """Start it if it was never started, or did not start a while ago; the future is done when that is decided."""
+        """Start it unless it runs or failed a moment ago; the future is done when the start succeeded or failed."""
         tried = self._start_future is not None and not self._start_future.done()
         due = self._last_failure is None or time.monotonic() - self._last_failure[0] > RETRY_INTERVAL_SECONDS
         if self._start_future is None or (not tried and self._last_failure is not None and due):
@@ -76,7 +78,7 @@ class McpServer:
         return self._start_future
 
     def restart(self) -> None:
-        """End it, start it anew and read its tools; what goes wrong then stands in `problem`."""
+        """End it, start it again and list its tools; `problem` says what failed."""
         self.close()
         submit_coroutine(self._start_quietly()).result()
 
@@ -89,11 +91,11 @@ class McpServer:
         try:
             await self._ensure_session()
         except ToolError:
-            # It stands in `problem`.
+            # `problem` reports it.
             return
 
     async def _ensure_session(self) -> McpSession:
-        """A session that has not ended."""
+        """Return the open session, or start a new one."""
         async with self._start_lock:
             if self._session is None:
                 atexit.register(self.close)
@@ -112,15 +114,15 @@ class McpServer:
 
     def _register_tools(self, offered: Any) -> None:
         self.tools, self.rejected_tools = {}, {}
-        for found in offered:
-            name = _sanitize_name(f"{self.prefix}{found.name}")
+        for tool in offered:
+            name = _sanitize_name(f"{self.prefix}{tool.name}")
             if name in self._reserved_names:
-                name = _sanitize_name(f"{self.name}_{found.name}")
+                name = _sanitize_name(f"{self.name}_{tool.name}")
             try:
-                self._check_name(name, found.name)
-                terms = self._build_registration(name, found)
+                self._check_name(name, tool.name)
+                registration = self._build_registration(name, tool)
                 self.tools[name] = adapt_tool(
-                    describe_langchain_tool(found, terms), terms, self._make_invoker(found.name)
+                    describe_langchain_tool(tool, registration), registration, self._make_invoker(tool.name)
                 )
             except ToolError as refused:
                 self.rejected_tools[name] = str(refused)
@@ -139,17 +141,18 @@ class McpServer:
                 ErrorKind.UNAVAILABLE,
             )
 
-    def _build_registration(self, name: str, found: BaseTool) -> ToolRegistration:
-        about = found.metadata or {}
-        title = str(about.get("title") or found.name.replace("_", " ").replace("-", " ").capitalize())
+    def _build_registration(self, name: str, tool: BaseTool) -> ToolRegistration:
+        about = tool.metadata or {}
+        title = str(about.get("title") or tool.name.replace("_", " ").replace("-", " ").capitalize())
         return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._secrets())
 
     def _secrets(self) -> tuple[str, ...]:
         names = (*self._config.environment, *([self._config.token] if self._config.token else []))
-        given = [self._environ[name] for name in names if self._environ.get(name)]
+        variables = [self._environ[name] for name in names if self._environ.get(name)]
         parts = urlsplit(self._config.url or "")
-        told = [parts.query, parts.netloc.rpartition("@")[0], parts.password, *dict(parse_qsl(parts.query)).values()]
-        return (*given, *(each for each in told if each and len(each) >= _MIN_SECRET_LENGTH))
+        query_values = dict(parse_qsl(parts.query)).values()
+        url_parts = [parts.query, parts.netloc.rpartition("@")[0], parts.password, *query_values]
+        return (*variables, *(part for part in url_parts if part and len(part) >= _MIN_SECRET_LENGTH))
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets():
@@ -169,7 +172,7 @@ class McpServer:
         return call
 
     async def _call_tool(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
-        """What the tool answers; a call that never reached the server is made once more."""
+        """Call the tool; a call that never reached the server is retried once."""
         for last in (False, True):
             session = await self._ensure_session()
             if tool not in session.tools:
@@ -201,7 +204,7 @@ class McpServer:
         raise AssertionError("unreachable")
 
     async def _close_if_unresponsive(self) -> None:
-        """After a call that took too long: a server that answers nothing any more and has no other call is ended."""
+        """End a server that does not answer a ping after a timeout and has no other call."""
         session = self._session
         if (
             session is not None

@@ -1,7 +1,7 @@
-"""One session with an MCP server, from its start to its end, in the event loop.
+"""A session with an MCP server, from its start to its end.
 
-One event loop in a thread of its own, in which the sessions with MCP servers live.
-The HTTP client of sessions with servers that run elsewhere; one answer has a limit.
+All sessions live in one event loop in a background thread; `submit_coroutine` runs work there. The HTTP client for
+remote servers limits the size of an answer.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ def _background_loop() -> asyncio.AbstractEventLoop:
 
 
 def submit_coroutine(work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
-    """Have the work done in the loop; cancelling what is given back ends it there."""
+    """Run a coroutine in the background loop; cancelling the returned future cancels it there."""
     return asyncio.run_coroutine_threadsafe(work, _background_loop())
 
 
 CONNECT_TIMEOUT_SECONDS = 10.0
-"""Seconds to connect and to send; for an answer the limit of the call holds."""
+"""Seconds to connect and to send; the limit of the call applies to the answer."""
 OversizeCallback = Callable[[], None]
 
 
@@ -69,7 +69,7 @@ class _BoundedStream(httpx.AsyncByteStream):
         async for piece in self._stream:
             left -= len(piece)
             if left < 0:
-                # MCP's client takes a stream that ends for one that is to be opened again, so the session is told.
+                # MCP's client would reopen a stream that ends, so the session is notified.
                 self._notify()
                 return
             yield piece
@@ -92,7 +92,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
 
 @dataclass(frozen=True, slots=True)
 class BoundedClientFactory:
-    """Makes clients that take no answer of more than the limit, and say when one was longer."""
+    """Makes HTTP clients that reject answers over the size limit and report them."""
 
     on_oversize: OversizeCallback
 
@@ -109,32 +109,32 @@ class BoundedClientFactory:
 
 
 class McpSessionEnded(Exception):
-    """The server, or the connection to it, ended while it was to answer."""
+    """The server or the connection ended during a call."""
 
 
 class McpSession:
-    """What one connection offers while it lasts."""
+    """One connection to a server, and the tools it offers."""
 
-    def __init__(self, declared: McpServerConfig, environ: Mapping[str, str]) -> None:
-        self._config, self._environ = declared, environ
+    def __init__(self, config: McpServerConfig, environ: Mapping[str, str]) -> None:
+        self._config, self._environ = config, environ
         self._process: ServerProcess | None = None
         self._end_event = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._session: ClientSession | None = None
         self.tools: dict[str, BaseTool] = {}
-        """The server's tools by their own names."""
+        """The tools by the server's names."""
         self.failure: BaseException | None = None
         self.end_reason = ""
-        """What went wrong, once it has ended: what a server said last, or the error of the connection."""
+        """Why it ended: the server's last line of output, or the error of the connection; "" while it is open."""
         self._connection_task = asyncio.create_task(self._hold_connection())
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can be called any more."""
+        """Whether the session is over."""
         return self._end_event.is_set() or self._connection_task.done()
 
     async def wait_until_ready(self, seconds: float) -> None:
-        """Wait until the server has told its tools; ToolError when it does not, or ends."""
+        """Wait until the server has listed its tools; ToolError if it ends or takes longer."""
         done, _ = await asyncio.wait(
             {self._ready, self._connection_task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
@@ -145,14 +145,14 @@ class McpSession:
         raise ToolError(f"it did not start within {seconds:g} s" if late else self.end_reason, ErrorKind.UNAVAILABLE)
 
     async def close(self) -> None:
-        """End the session, and the server if it was started here."""
+        """End the session, and the server if this process started it."""
         self._end_event.set()
         if not self._ready.done():
             self._connection_task.cancel()
         await asyncio.wait({self._connection_task})
 
     async def is_responsive(self, seconds: float) -> bool:
-        """Whether the server still answers at all."""
+        """Whether the server answers a ping."""
         if self.ended or self._session is None:
             return False
         ping = asyncio.create_task(self._session.send_ping())
@@ -162,7 +162,7 @@ class McpSession:
         return answered
 
     async def call_tool(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
-        """What the tool answers; SessionEnded where the session ends before."""
+        """Call a tool and return its answer; McpSessionEnded if the session ends first."""
         call = {"type": "tool_call", "id": "call", "name": tool, "args": arguments}
         answering = asyncio.ensure_future(self.tools[tool].ainvoke(call))
         try:
@@ -173,11 +173,11 @@ class McpSession:
         if self._connection_task.done() and (not answering.done() or answering.exception() is not None):
             raise McpSessionEnded
         answered = await answering
-        assert isinstance(answered, ToolMessage)  # noqa: S101 - LangChain's own promise for a call of this form
+        assert isinstance(answered, ToolMessage)  # noqa: S101 - LangChain guarantees it for a call of this form
         return answered
 
     async def _hold_connection(self) -> None:
-        """Hold the connection until it is closed from either side; one task opens and closes it, as it must be."""
+        """Keep the connection open until either side closes it; the task that opens it must close it."""
         try:
             async with AsyncExitStack() as stack:
                 incoming, outgoing = await stack.enter_async_context(self._open_connection())
@@ -191,7 +191,7 @@ class McpSession:
                 self._session = session
                 self._ready.set_result(None)
                 await self._end_event.wait()
-        except Exception as failed:  # noqa: BLE001 - servers and connections fail in every way; where it matters it is told
+        except Exception as failed:  # noqa: BLE001 - any failure of a server or connection ends the session and is reported
             self.failure = self.failure or first_exception(failed)
         finally:
             self._end_event.set()
@@ -212,18 +212,18 @@ class McpSession:
 
     @asynccontextmanager
     async def _open_connection(self) -> AsyncIterator[tuple[IncomingMessages, OutgoingMessages]]:
-        declared = self._config
-        if declared.command is not None:
-            async with run_server_process(self._build_command(declared.command)) as (self._process, incoming, outgoing):
+        config = self._config
+        if config.command is not None:
+            async with run_server_process(self._build_command(config.command)) as (self._process, incoming, outgoing):
                 yield incoming, outgoing
             return
         async with AsyncExitStack() as stack:
-            url, clients = str(declared.url), BoundedClientFactory(self._end_after_oversize)
-            if declared.transport == "sse":
-                # MCP's client leaves its streams open where there is nobody to connect to.
+            url, clients = str(config.url), BoundedClientFactory(self._end_after_oversize)
+            if config.transport == "sse":
+                # MCP's client leaks its streams if the connection fails, so it is tried here first.
                 async with clients(self._headers()) as http, http.stream("GET", url) as answer:
                     answer.raise_for_status()
-                client = sse_client(url, self._headers(), declared.seconds, httpx_client_factory=clients)
+                client = sse_client(url, self._headers(), config.seconds, httpx_client_factory=clients)
                 yield await stack.enter_async_context(client)
                 return
             http = await stack.enter_async_context(clients(self._headers()))
@@ -235,8 +235,8 @@ class McpSession:
             raise ToolError(
                 f"there is no program {command} here; install it, or correct the command", ErrorKind.UNAVAILABLE
             )
-        given = {name: self._read_variable(name) for name in self._config.environment}
-        return ServerCommand((program, *self._config.args), given, self._config.folder)
+        variables = {name: self._read_variable(name) for name in self._config.environment}
+        return ServerCommand((program, *self._config.args), variables, self._config.folder)
 
     def _headers(self) -> dict[str, str]:
         token = self._config.token
@@ -245,14 +245,14 @@ class McpSession:
     def _read_variable(self, name: str) -> str:
         if name not in self._environ:
             raise ToolError(
-                f"the variable {name} that it is to be given is not set; set it and start Showhow again",
+                f"the environment variable {name} of its configuration is not set; set it and start Showhow again",
                 ErrorKind.UNAVAILABLE,
             )
         return self._environ[name]
 
     @asynccontextmanager
     async def _watch_incoming(self, incoming: IncomingMessages) -> AsyncIterator[IncomingMessages]:
-        """The same messages, and a note when there are no more: a server that ended is known before it is called."""
+        """Pass messages on; the last one ends the session, so that no call is sent to a server that is gone."""
         send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
         async def pass_on() -> None:
@@ -274,11 +274,11 @@ class McpSession:
 async def describe_unsupported_parts(
     request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[MCPToolCallResult]]
 ) -> MCPToolCallResult:
-    """Name the parts of an answer that LangChain has no form for, so that the rest of it is not lost."""
-    found = await handler(request)
-    if isinstance(found, CallToolResult):
-        found.content = [_describe_part(part) for part in found.content]
-    return found
+    """Replace the parts of an answer that LangChain cannot represent by a description."""
+    result = await handler(request)
+    if isinstance(result, CallToolResult):
+        result.content = [_describe_part(part) for part in result.content]
+    return result
 
 
 def _describe_part(part: Any) -> Any:

@@ -1,6 +1,6 @@
-"""A LangChain tool, or a function with types and a docstring, that a configuration names by its place.
+"""Loads a LangChain tool, or a function with types and a docstring, that the configuration names as module:attribute.
 
-The arguments of a function by its signature: as JSON Schema, and checked and converted for a call.
+The signature of a function gives the JSON Schema of its arguments, and checks and converts them for a call.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ _NAMED_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWO
 
 
 class UnnamedArgumentsError(Exception):
-    """Arguments without a name of their own, of which no form can be made."""
+    """The function has *args, **kwargs or positional-only parameters, which a form cannot show."""
 
 
 class FunctionSignature:
-    """What a function takes; whatever is wrong with its types is raised by making one."""
+    """The signature of a function; the constructor raises any error in its types."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         parameters = inspect.signature(function).parameters.values()
         if loose := [parameter.name for parameter in parameters if parameter.kind not in _NAMED_KINDS]:
             raise UnnamedArgumentsError(", ".join(loose))
         hints = get_type_hints(function, include_extras=True)
-        # Pydantic's fields have names of ours, because its own, and ones with a _ before them, no field can have.
+        # Fields get generated names, because pydantic refuses some names, such as those that begin with "_".
         self._fields = {f"argument_{n}": parameter.name for n, parameter in enumerate(parameters)}
         fields: dict[str, Any] = {
             field: _model_field(hints.get(parameter.name, Any), parameter)
@@ -48,10 +48,10 @@ class FunctionSignature:
         self._model: type[BaseModel] = create_model("arguments", **fields)
         self.schema: dict[str, Any] = self._model.model_json_schema()
 
-    def validate_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call; a ValidationError names those that the types do not take."""
-        checked = self._model.model_validate(dict(given))
-        return {name: getattr(checked, field) for field, name in self._fields.items()}
+    def validate_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check and convert the arguments of a call; ValidationError names the wrong ones."""
+        values = self._model.model_validate(dict(arguments))
+        return {name: getattr(values, field) for field, name in self._fields.items()}
 
 
 def _model_field(hint: Any, parameter: inspect.Parameter) -> tuple[Any, Any]:
@@ -62,26 +62,30 @@ def _model_field(hint: Any, parameter: inspect.Parameter) -> tuple[Any, Any]:
     return hint, Field(default, alias=parameter.name)
 
 
-def load_function(name: str, declared: FunctionConfig, folder: Path | None) -> Tool:
-    """The tool under that name; a ToolError that says why it cannot be loaded and what to correct."""
-    found = _import_target(name, declared, folder)
-    title = declared.title or name.replace("_", " ").replace("-", " ").strip().capitalize()
-    terms = ToolRegistration(name, title, declared.place, declared.limits)
-    if isinstance(found, BaseTool):
+def load_function(name: str, config: FunctionConfig, folder: Path | None) -> Tool:
+    """Load the tool; ToolError says why it cannot be loaded and what to correct."""
+    target = _import_target(name, config, folder)
+    title = config.title or name.replace("_", " ").replace("-", " ").strip().capitalize()
+    registration = ToolRegistration(name, title, config.place, config.limits)
+    if isinstance(target, BaseTool):
         return adapt_tool(
-            describe_langchain_tool(found, terms), terms, lambda given: _call_langchain_tool(found, given)
+            describe_langchain_tool(target, registration),
+            registration,
+            lambda arguments: _call_langchain_tool(target, arguments),
         )
-    about, signature = _describe_function(name, found, declared.place)
-    return adapt_tool(about, terms, lambda given: _call_function(found, signature.validate_arguments(given)))
+    about, signature = _describe_function(name, target, config.place)
+    return adapt_tool(
+        about, registration, lambda arguments: _call_function(target, signature.validate_arguments(arguments))
+    )
 
 
-def _import_target(name: str, declared: FunctionConfig, folder: Path | None) -> Any:
-    module, _, attribute = declared.place.partition(":")
+def _import_target(name: str, config: FunctionConfig, folder: Path | None) -> Any:
+    module, _, attribute = config.place.partition(":")
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
-    # A foreign module may raise anything while it is imported, and so may the annotations of a function below.
+    # An external module may raise anything on import, and so may the annotations of a function below.
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except Exception as failed:
         raise ToolError(
             f"The tool {name} cannot be loaded: importing {module} failed with {summarize_exception(failed)}; "
@@ -89,29 +93,29 @@ def _import_target(name: str, declared: FunctionConfig, folder: Path | None) -> 
             ErrorKind.UNAVAILABLE,
         ) from failed
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise ToolError(
                 f"The tool {name} cannot be loaded: {module} has no {attribute}; correct its place.",
                 ErrorKind.UNAVAILABLE,
             )
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
-def _describe_function(name: str, found: Any, place: str) -> tuple[ToolDescription, FunctionSignature]:
-    if not inspect.isroutine(found):
+def _describe_function(name: str, target: Any, place: str) -> tuple[ToolDescription, FunctionSignature]:
+    if not inspect.isroutine(target):
         raise ToolError(
-            f"The tool {name} cannot be loaded: {place} is of type {type(found).__name__}, neither a LangChain tool "
+            f"The tool {name} cannot be loaded: {place} is of type {type(target).__name__}, neither a LangChain tool "
             "nor a function.",
             ErrorKind.UNAVAILABLE,
         )
-    if not inspect.getdoc(found):
+    if not inspect.getdoc(target):
         raise ToolError(
             f"The tool {name} cannot be loaded: {place} has no docstring to describe it; write one.",
             ErrorKind.UNAVAILABLE,
         )
     try:
-        signature = FunctionSignature(found)
+        signature = FunctionSignature(target)
     except UnnamedArgumentsError as loose:
         raise ToolError(
             f"The tool {name} cannot be loaded: {place} takes {loose} without a name of its own, of which "
@@ -123,24 +127,24 @@ def _describe_function(name: str, found: Any, place: str) -> tuple[ToolDescripti
             f"The tool {name} cannot be loaded: {place} has no usable types: {summarize_exception(failed)}.",
             ErrorKind.UNAVAILABLE,
         ) from failed
-    return ToolDescription(inspect.cleandoc(inspect.getdoc(found) or ""), signature.schema), signature
+    return ToolDescription(inspect.cleandoc(inspect.getdoc(target) or ""), signature.schema), signature
 
 
 def _call_function(function: Callable[..., Any], arguments: dict[str, Any]) -> ToolMessage:
-    found = function(**arguments)
-    if inspect.iscoroutine(found):
-        found = asyncio.run(found)
-    if isinstance(found, str):
-        return ToolMessage(found, tool_call_id="call")
-    kept = to_jsonable_python(found, fallback=str)
-    return ToolMessage(json.dumps(kept, ensure_ascii=False), artifact=kept, tool_call_id="call")
+    result = function(**arguments)
+    if inspect.iscoroutine(result):
+        result = asyncio.run(result)
+    if isinstance(result, str):
+        return ToolMessage(result, tool_call_id="call")
+    value = to_jsonable_python(result, fallback=str)
+    return ToolMessage(json.dumps(value, ensure_ascii=False), artifact=value, tool_call_id="call")
 
 
-def _call_langchain_tool(found: BaseTool, given: dict[str, Any]) -> ToolMessage:
-    call = {"type": "tool_call", "id": "call", "name": found.name, "args": given}
-    if isinstance(found, StructuredTool) and found.func is None:
-        return _to_tool_message(asyncio.run(found.ainvoke(call)))
-    return _to_tool_message(found.invoke(call))
+def _call_langchain_tool(tool: BaseTool, arguments: dict[str, Any]) -> ToolMessage:
+    call = {"type": "tool_call", "id": "call", "name": tool.name, "args": arguments}
+    if isinstance(tool, StructuredTool) and tool.func is None:
+        return _to_tool_message(asyncio.run(tool.ainvoke(call)))
+    return _to_tool_message(tool.invoke(call))
 
 
 def _to_tool_message(answered: Any) -> ToolMessage:

@@ -1,4 +1,4 @@
-"""Tools of others: real servers, and modules as their users write them."""
+"""External tools: real MCP servers, and modules as users write them."""
 
 from collections.abc import Iterator
 
@@ -19,6 +19,6 @@ def nowhere() -> ToolContext:
 @pytest.fixture(scope="session")
 def weather() -> Iterator[ToolRegistry]:
     """The weather server, started, with time enough for a busy machine."""
-    found = registry_of(weather=weather_by_command(seconds=PATIENCE))
-    yield found
-    found.close()
+    registry = registry_of(weather=weather_by_command(seconds=PATIENCE))
+    yield registry
+    registry.close()

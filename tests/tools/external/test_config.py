@@ -1,4 +1,4 @@
-"""The file that declares tools of others."""
+"""The configuration file of external tools."""
 
 from pathlib import Path
 
@@ -24,12 +24,12 @@ prefix = ""
 def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> None:
     file = tmp_path / "tools.toml"
     file.write_text(GOOD)
-    found = load_external_tools_config(file)
-    assert not found.errors
-    assert found.functions["count"].limits.seconds == 2
-    assert found.servers["weather"].environment == ("WEATHER_KEY",)
-    assert (found.servers["library"].transport, found.servers["library"].prefix) == ("sse", "")
-    assert found.folder == tmp_path
+    config = load_external_tools_config(file)
+    assert not config.errors
+    assert config.functions["count"].limits.seconds == 2
+    assert config.servers["weather"].environment == ("WEATHER_KEY",)
+    assert (config.servers["library"].transport, config.servers["library"].prefix) == ("sse", "")
+    assert config.folder == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -57,22 +57,22 @@ def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> Non
         ("functions = 3", "", "is no table"),
     ],
 )
-def test_an_entry_that_is_wrong_is_refused_by_itself(tmp_path: Path, entry: str, name: str, why: str) -> None:
+def test_a_wrong_entry_is_an_error_and_the_others_are_used(tmp_path: Path, entry: str, name: str, why: str) -> None:
     file = tmp_path / "tools.toml"
     file.write_text(f'{entry}\n[servers.good]\nurl = "http://127.0.0.1:9/mcp"\n')
-    found = load_external_tools_config(file)
-    assert list(found.servers) == ["good"]
-    assert why in found.errors[name]
-    assert str(file) in found.errors[name]
+    config = load_external_tools_config(file)
+    assert list(config.servers) == ["good"]
+    assert why in config.errors[name]
+    assert str(file) in config.errors[name]
 
 
-def test_a_mark_of_the_encoding_is_no_part_of_the_file(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "tools.toml"
     file.write_text(GOOD, encoding="utf-8-sig")
     assert not load_external_tools_config(file).errors
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_the_error_of_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "tools.toml"
     assert "cannot be read" in load_external_tools_config(file).errors[""]
     file.write_bytes(b"\xff\xfe")

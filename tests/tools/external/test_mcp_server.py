@@ -30,9 +30,9 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[ToolRegistry]:
         return
     url, process = served(request.param)
     declared = McpServerConfig(url=url, transport=request.param, seconds=PATIENCE)
-    found = registry_of(weather=declared)
-    yield found
-    found.close()
+    registry = registry_of(weather=declared)
+    yield registry
+    registry.close()
     process.kill()
     process.wait()
 
@@ -67,9 +67,7 @@ def gone(process: int) -> bool:
     return not is_alive(process)
 
 
-def test_every_tool_of_a_server_is_one_of_ours_with_typed_arguments(
-    anywhere: ToolRegistry, nowhere: ToolContext
-) -> None:
+def test_every_tool_of_a_server_has_typed_parameters(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
     assert [name for name in anywhere.all_tools() if name not in BUILT_IN_TOOLS] == [f"weather_{name}" for name in ALL]
     forecast = anywhere.get_tool("weather_forecast")
     assert (forecast.title, forecast.origin) == ("Forecast", "the server weather")
@@ -93,39 +91,37 @@ def test_every_tool_of_a_server_is_one_of_ours_with_typed_arguments(
     assert "days: 15 is greater than" in failed(anywhere, "forecast", nowhere, city="Ghent", days=15)
 
 
-def test_lists_of_things_text_and_failures_are_given_as_they_are(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
+def test_lists_text_and_errors_of_a_server_are_passed_on(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
     seen = observed(anywhere, "stations", nowhere, region="Öst", near=["a b"])
     titles = [row["title"] for row in seen.data["result"]]
     assert titles == ["Öst north", "Öst süd 😀", "Öst a b"]
-    said = observed(anywhere, "say", nowhere, text="hé\x00 <script>1</script> 😀")
-    assert (said.text, said.data) == ("hé\ufffd <script>1</script> 😀", {})
+    observation = observed(anywhere, "say", nowhere, text="hé\x00 <script>1</script> 😀")
+    assert (observation.text, observation.data) == ("hé\ufffd <script>1</script> 😀", {})
     assert "because <b>" in failed(anywhere, "fail", nowhere, why="because <b>")
 
 
-def test_parts_that_cannot_be_shown_are_named(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
+def test_parts_without_a_view_are_described(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
     seen = observed(anywhere, "parts", nowhere)
     assert "Bring an <b>umbrella</b>." in seen.text
     assert "[image, image/png, of 3,000 bytes; not shown]" in seen.text
     assert "[audio, audio/wav, of 300 bytes; not shown]" in seen.text
     assert "at https://weather.example/report.pdf; not shown]" in seen.text
-    assert [each["kind"] for each in seen.data["attachments"]] == ["image", "file"]
+    assert [attachment["kind"] for attachment in seen.data["attachments"]] == ["image", "file"]
 
 
-def test_a_server_is_given_the_variables_that_are_named_and_cannot_tell_them_on(
+def test_a_server_gets_the_named_variables_and_its_answers_do_not_hold_them(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
     assert observed(weather, "key", nowhere).text == "the key is …"
 
 
-def test_many_call_at_once_and_each_gets_its_own_answer(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
+def test_concurrent_calls_get_their_own_answers(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
     with ThreadPoolExecutor(8) as people:
-        told = people.map(lambda n: observed(anywhere, "say", nowhere, text=f"number {n}").text, range(40))
-    assert list(told) == [f"number {n}" for n in range(40)]
+        replies = people.map(lambda n: observed(anywhere, "say", nowhere, text=f"number {n}").text, range(40))
+    assert list(replies) == [f"number {n}" for n in range(40)]
 
 
-def test_an_answer_beyond_the_limit_is_cut_and_one_beyond_all_bounds_refused(
-    anywhere: ToolRegistry, nowhere: ToolContext
-) -> None:
+def test_a_long_answer_is_truncated_and_an_oversized_one_refused(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
     seen = observed(anywhere, "large", nowhere, characters=1_000_000)
     assert "cut at 20,000 characters; 980,000 more were left out" in seen.text
     assert seen.data == {"cut": True}
@@ -133,21 +129,23 @@ def test_an_answer_beyond_the_limit_is_cut_and_one_beyond_all_bounds_refused(
     assert observed(anywhere, "say", nowhere, text="and on").text == "and on"
 
 
-def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(
+def test_a_server_that_dies_is_reported_with_its_last_output_and_restarted(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
     before = int(observed(weather, "process", nowhere).text)
     assert "the storm took the mast" in failed(weather, "die", nowhere)
-    told = weather.problem("weather_say")
-    assert told is not None
-    assert "it is started again at the next call" in told
+    problem = weather.problem("weather_say")
+    assert problem is not None
+    assert "it is started again at the next call" in problem
     assert weather.find("weather_say") is not None
     again = int(observed(weather, "process", nowhere).text)
     assert again != before
     assert weather.problem("weather_say") is None
 
 
-def test_a_server_that_is_killed_between_two_calls_costs_no_call(weather: ToolRegistry, nowhere: ToolContext) -> None:
+def test_a_server_killed_between_two_calls_is_restarted_for_the_next(
+    weather: ToolRegistry, nowhere: ToolContext
+) -> None:
     before = int(observed(weather, "process", nowhere).text)
     os.kill(before, signal.SIGKILL)
     assert gone(before)
@@ -158,40 +156,40 @@ def test_a_server_that_is_killed_between_two_calls_costs_no_call(weather: ToolRe
     assert int(observed(weather, "process", nowhere).text) != before
 
 
-def test_a_server_elsewhere_that_is_started_anew_costs_no_call_and_one_that_is_gone_is_told(
+def test_a_restarted_remote_server_costs_no_call_and_a_missing_one_is_reported(
     nowhere: ToolContext,
 ) -> None:
     url, process = served("http")
-    known = registry_of(weather=McpServerConfig(url=url, seconds=PATIENCE))
+    registry = registry_of(weather=McpServerConfig(url=url, seconds=PATIENCE))
     try:
-        assert observed(known, "say", nowhere, text="one").text == "one"
+        assert observed(registry, "say", nowhere, text="one").text == "one"
         process.kill()
         process.wait()
-        told = failed(known, "say", nowhere, text="two")
-        assert "The server weather is not available: it ended with ConnectError" in told
+        error = failed(registry, "say", nowhere, text="two")
+        assert "The server weather is not available: it ended with ConnectError" in error
         port = url.split(":")[2].split("/")[0]
         process = subprocess.Popen([sys.executable, str(WEATHER), "http", port])
         deadline = time.monotonic() + PATIENCE
-        while (outcome := known.get_tool("weather_say").call(nowhere, {"text": "three"})).observation is None:
+        while (outcome := registry.get_tool("weather_say").call(nowhere, {"text": "three"})).observation is None:
             assert time.monotonic() < deadline, outcome.error
         assert outcome.observation.text == "three"
     finally:
-        known.close()
+        registry.close()
         process.kill()
         process.wait()
 
 
-def test_a_call_that_hangs_ends_at_its_limit_and_the_server_that_is_stuck_is_replaced(nowhere: ToolContext) -> None:
-    known = registry_of(weather=weather_by_command(seconds=4))
+def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(nowhere: ToolContext) -> None:
+    registry = registry_of(weather=weather_by_command(seconds=4))
     for _ in range(20):
-        if known.find("weather_process") is not None:
+        if registry.find("weather_process") is not None:
             break
         # A busy machine may take longer than that to start it.
-        known.reload_failed()
-    before = int(observed(known, "process", nowhere).text)
-    assert "gave no answer within its limit of 4 s" in failed(known, "wait", nowhere, seconds=600)
+        registry.reload_failed()
+    before = int(observed(registry, "process", nowhere).text)
+    assert "gave no answer within its limit of 4 s" in failed(registry, "wait", nowhere, seconds=600)
     assert gone(before)
-    known.close()
+    registry.close()
 
 
 @pytest.mark.parametrize(
@@ -207,44 +205,44 @@ def test_a_call_that_hangs_ends_at_its_limit_and_the_server_that_is_stuck_is_rep
         ({"url": "http://127.0.0.1:9/sse", "transport": "sse"}, "it ended with ConnectError"),
     ],
 )
-def test_a_server_that_does_not_start_takes_nothing_else_with_it(declared: dict[str, Any], why: str) -> None:
-    known = registry_of(broken=McpServerConfig.model_validate(declared))
-    (state,) = [state for state in known.provider_statuses() if state.kind == "server"]
+def test_a_server_that_does_not_start_affects_no_other_tool(declared: dict[str, Any], why: str) -> None:
+    registry = registry_of(broken=McpServerConfig.model_validate(declared))
+    (state,) = [state for state in registry.provider_statuses() if state.kind == "server"]
     assert state.problem is not None
     assert why in state.problem
-    told = known.problem("broken_say")
-    assert told is not None
-    assert "The server broken, which broken_say comes from, is not available" in told
-    assert [tool.name for tool in known.available_tools(None, ["read", "broken_say"])] == ["read"]
-    known.close()
+    problem = registry.problem("broken_say")
+    assert problem is not None
+    assert "The server broken, which broken_say comes from, is not available" in problem
+    assert [tool.name for tool in registry.available_tools(None, ["read", "broken_say"])] == ["read"]
+    registry.close()
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
-def test_a_key_in_an_address_is_not_told(transport: str) -> None:
+def test_a_key_in_an_address_is_not_reported(transport: str) -> None:
     with moody() as server:
         server.will(status(401))
         url = f"{server.url.replace('http://', f'http://me:{SECRET}@')}/mcp?key={SECRET}&n=1"
-        known = registry_of(keyed=McpServerConfig.model_validate({"url": url, "transport": transport}))
-        (state,) = [state for state in known.provider_statuses() if state.kind == "server"]
+        registry = registry_of(keyed=McpServerConfig.model_validate({"url": url, "transport": transport}))
+        (state,) = [state for state in registry.provider_statuses() if state.kind == "server"]
         assert SECRET in server.asked[0].path
     assert state.origin == f"{server.url}/mcp"
     assert "401" in str(state.problem)
-    assert SECRET not in f"{state.problem}{known.problem('keyed_say')}"
-    known.close()
+    assert SECRET not in f"{state.problem}{registry.problem('keyed_say')}"
+    registry.close()
 
 
-def test_of_two_servers_with_a_tool_of_one_name_the_first_has_it_everywhere() -> None:
+def test_of_two_servers_with_a_tool_of_the_same_name_the_first_wins() -> None:
     one, other = (weather_by_command(seconds=PATIENCE, prefix="") for _ in range(2))
-    known = registry_of(one=one, other=other)
-    first, second = (state for state in known.provider_statuses() if state.kind == "server")
+    registry = registry_of(one=one, other=other)
+    first, second = (state for state in registry.provider_statuses() if state.kind == "server")
     assert [tool.name for tool in first.tools] == ALL
     assert second.tools == ()
     assert "The server one has a tool say as well; give the server other another prefix." in str(second.problem)
-    assert known.all_tools()["say"] is known.get_tool("say") is first.tools[ALL.index("say")]
-    known.close()
+    assert registry.all_tools()["say"] is registry.get_tool("say") is first.tools[ALL.index("say")]
+    registry.close()
 
 
-def test_a_server_ends_with_the_program_that_started_it_however_that_ends(tmp_path: Path) -> None:
+def test_a_server_ends_with_its_parent_even_if_that_is_killed(tmp_path: Path) -> None:
     script = f"""
 import os, sys, time
 from tests.servers.moody import moody, status
@@ -292,16 +290,16 @@ server.run("stdio")
 """
 
 
-def test_tools_with_names_and_schemas_that_cannot_be_used_are_refused_each_by_itself(nowhere: ToolContext) -> None:
+def test_each_tool_with_an_unusable_name_or_schema_is_refused_alone(nowhere: ToolContext) -> None:
     declared = {"command": sys.executable, "args": ["-c", STRANGE], "seconds": PATIENCE, "prefix": ""}
-    known = registry_of(strange=McpServerConfig.model_validate(declared))
-    (state,) = [state for state in known.provider_statuses() if state.kind == "server"]
+    registry = registry_of(strange=McpServerConfig.model_validate(declared))
+    (state,) = [state for state in registry.provider_statuses() if state.kind == "server"]
     assert [tool.name for tool in state.tools] == ["dotted_name__", "strange_read"]
-    assert known.get_tool("read").origin is None
-    assert known.get_tool("dotted_name__").call(nowhere, {}).observation is not None
+    assert registry.get_tool("read").origin is None
+    assert registry.get_tool("dotted_name__").call(nowhere, {}).observation is not None
     assert state.problem is not None
     assert "has a name of 80 characters" in state.problem
     assert "The tool bad_schema of the server strange has no valid schema" in state.problem
     assert "far_schema" in state.problem
-    assert "Its maker does not say what it does." in known.get_tool("strange_read").description
-    known.close()
+    assert "This tool has no description." in registry.get_tool("strange_read").description
+    registry.close()

@@ -43,8 +43,8 @@ def error_of(outcome: ToolResult) -> str:
     return outcome.error
 
 
-def test_a_function_is_a_tool_by_its_types_and_its_docstring(load: Load, nowhere: ToolContext) -> None:
-    found = load('''
+def test_types_and_docstring_make_a_function_a_tool(load: Load, nowhere: ToolContext) -> None:
+    tool = load('''
         class Unit(Enum):
             C = "celsius"
             F = "fahrenheit"
@@ -59,9 +59,9 @@ def test_a_function_is_a_tool_by_its_types_and_its_docstring(load: Load, nowhere
             At length."""
             return {"city": place.city, "days": days, "unit": unit, "tags": tags, "loud": loud}
     ''')
-    assert found.title == "Found"
-    assert found.description.startswith("Tell the weather.")
-    assert [(p.name, p.kind, p.required, p.default) for p in found.parameters] == [
+    assert tool.title == "Found"
+    assert tool.description.startswith("Tell the weather.")
+    assert [(p.name, p.kind, p.required, p.default) for p in tool.parameters] == [
         ("place", "json", True, None),
         ("days", "whole number", False, 3),
         ("unit", "choice", False, "celsius"),
@@ -71,25 +71,25 @@ def test_a_function_is_a_tool_by_its_types_and_its_docstring(load: Load, nowhere
     written = {"place": '{"city": "Öst"}', "days": "7", "unit": "fahrenheit", "tags": "a b\nc", "loud": "yes"}
     typed = {"place": {"city": "Öst"}, "days": 7, "unit": "fahrenheit", "tags": ["a b", "c"], "loud": True}
     for arguments in (written, typed):
-        seen = found.call(nowhere, arguments).observation
+        seen = tool.call(nowhere, arguments).observation
         assert seen is not None
         told = {"city": "Öst", "days": 7, "unit": "fahrenheit", "tags": ["a b", "c"], "loud": True}
         assert seen.data == {"result": told}
-    assert "days: 15 is greater than the maximum of 14" in error_of(found.call(nowhere, {**typed, "days": 15}))
-    assert "'kelvin' is none of celsius, fahrenheit" in error_of(found.call(nowhere, {**typed, "unit": "kelvin"}))
-    assert "it has no argument town. It takes place" in error_of(found.call(nowhere, {"town": "x"}))
-    assert "'place' is a required property" in error_of(found.call(nowhere, {}))
+    assert "days: 15 is greater than the maximum of 14" in error_of(tool.call(nowhere, {**typed, "days": 15}))
+    assert "'kelvin' is none of celsius, fahrenheit" in error_of(tool.call(nowhere, {**typed, "unit": "kelvin"}))
+    assert "it has no argument town. It takes place" in error_of(tool.call(nowhere, {"town": "x"}))
+    assert "'place' is a required property" in error_of(tool.call(nowhere, {}))
 
 
 def test_langchain_tools_keep_their_name_of_arguments_and_their_artifact(load: Load, nowhere: ToolContext) -> None:
-    found = load('''
+    tool = load('''
         @tool(response_format="content_and_artifact")
         def search(query: str, limit: int = 2) -> tuple[str, object]:
             """Search."""
             return f"Found {limit} for {query}", [{"title": query, "score": float("nan")}]
         found = search
     ''')
-    seen = found.call(nowhere, {"query": "Öst\x00", "limit": 1}).observation
+    seen = tool.call(nowhere, {"query": "Öst\x00", "limit": 1}).observation
     assert seen is not None
     assert seen.text == "Found 1 for Öst\ufffd"
     assert seen.data == {"result": [{"title": "Öst\ufffd", "score": "nan"}]}
@@ -107,7 +107,7 @@ def test_langchain_tools_keep_their_name_of_arguments_and_their_artifact(load: L
         "    class found: pass\nfound = Box.say",
     ],
 )
-def test_tools_of_every_make_are_called(load: Load, nowhere: ToolContext, code: str) -> None:
+def test_functions_coroutines_and_langchain_tools_are_called(load: Load, nowhere: ToolContext, code: str) -> None:
     seen = load(code).call(nowhere, {"text": "hé 😀 <b>"}).observation
     assert seen is not None
     assert (seen.text, seen.data) == ("hé 😀 <b>", {})
@@ -124,33 +124,33 @@ def test_tools_of_every_make_are_called(load: Load, nowhere: ToolContext, code: 
         ("assert False", "found failed with AssertionError"),
     ],
 )
-def test_whatever_a_tool_raises_is_its_failure(load: Load, nowhere: ToolContext, body: str, why: str) -> None:
+def test_any_exception_of_a_tool_is_a_failed_call(load: Load, nowhere: ToolContext, body: str, why: str) -> None:
     failed = error_of(load(f"def found():\n    'Fail.'\n    {body}").call(nowhere, {}))
     assert why in failed
     assert len(failed) < 500
 
 
-def test_arguments_may_be_called_as_anything(load: Load, nowhere: ToolContext) -> None:
+def test_arguments_may_have_any_name(load: Load, nowhere: ToolContext) -> None:
     """Also as what LangChain and pydantic take for their own."""
     names = ("config", "callbacks", "run_manager", "self", "args", "kwargs", "schema", "copy", "model_config", "_under")
     annotated = ", ".join(f"{name}: Annotated[str, 'about {name}']" for name in names)
-    found = load(f"def found({annotated}):\n    'Say all.'\n    return [{', '.join(names)}]")
-    assert [(p.name, p.hint) for p in found.parameters] == [(name, f"about {name}") for name in names]
-    seen = found.call(nowhere, {name: f"<{name}>" for name in names}).observation
+    tool = load(f"def found({annotated}):\n    'Say all.'\n    return [{', '.join(names)}]")
+    assert [(p.name, p.hint) for p in tool.parameters] == [(name, f"about {name}") for name in names]
+    seen = tool.call(nowhere, {name: f"<{name}>" for name in names}).observation
     assert seen is not None
     assert seen.data == {"result": [f"<{name}>" for name in names]}
-    assert "'_under' is a required property" in error_of(found.call(nowhere, dict.fromkeys(names[:-1], "")))
+    assert "'_under' is a required property" in error_of(tool.call(nowhere, dict.fromkeys(names[:-1], "")))
 
 
 @pytest.mark.parametrize("text", ['{"a": ' + "9" * 5000 + "}", "[" * 5000, "[" * 90 + "]" * 90, '{"a": 1'])
-def test_a_text_that_looks_like_json_and_is_none_stays_text(load: Load, nowhere: ToolContext, text: str) -> None:
+def test_text_that_only_looks_like_json_stays_text(load: Load, nowhere: ToolContext, text: str) -> None:
     seen = load(f"def found():\n    'Say it.'\n    return {text!r}").call(nowhere, {}).observation
     assert seen is not None
     assert (seen.text, seen.data) == (text, {})
 
 
-def test_an_error_that_cannot_be_told_is_a_failure(load: Load, nowhere: ToolContext) -> None:
-    found = load("""
+def test_an_exception_whose_message_raises_is_a_failed_call(load: Load, nowhere: ToolContext) -> None:
+    tool = load("""
         class Mute(Exception):
             def __str__(self):
                 raise RuntimeError("no words")
@@ -159,23 +159,23 @@ def test_an_error_that_cannot_be_told_is_a_failure(load: Load, nowhere: ToolCont
             'Fail.'
             raise Mute
     """)
-    assert error_of(found.call(nowhere, {})) == "found failed with Mute; try other arguments, or another tool."
+    assert error_of(tool.call(nowhere, {})) == "found failed with Mute; try other arguments, or another tool."
 
 
 def test_a_tool_that_hangs_ends_at_its_limit_and_the_next_call_works(load: Load, nowhere: ToolContext) -> None:
-    found = load("def found(wait: float):\n    'Wait.'\n    time.sleep(wait)\n    return 'done'", seconds=0.3)
-    assert "gave no answer within its limit of 0.3 s" in error_of(found.call(nowhere, {"wait": 60}))
-    seen = found.call(nowhere, {"wait": 0}).observation
+    tool = load("def found(wait: float):\n    'Wait.'\n    time.sleep(wait)\n    return 'done'", seconds=0.3)
+    assert "gave no answer within its limit of 0.3 s" in error_of(tool.call(nowhere, {"wait": 60}))
+    seen = tool.call(nowhere, {"wait": 0}).observation
     assert seen is not None
     assert seen.text == "done"
 
 
-def test_what_is_too_long_is_cut_and_says_so(load: Load, nowhere: ToolContext) -> None:
-    found = load(
+def test_a_long_answer_is_truncated_with_a_note(load: Load, nowhere: ToolContext) -> None:
+    tool = load(
         "def found(n: int, data: bool):\n    'Long.'\n    return ['x' * n] if data else 'x' * n", characters=1000
     )
     for data in (False, True):
-        seen = found.call(nowhere, {"n": 50_000_000, "data": data}).observation
+        seen = tool.call(nowhere, {"n": 50_000_000, "data": data}).observation
         assert seen is not None
         assert len(seen.text) < 1100
         assert "cut at 1,000 characters; 49,999,0" in seen.text
@@ -197,16 +197,16 @@ def test_what_is_too_long_is_cut_and_says_so(load: Load, nowhere: ToolContext) -
         ("from collections.abc import Callable\ndef found(x: Callable):\n    'Say.'", "found", "has no usable types"),
     ],
 )
-def test_what_cannot_be_loaded_says_why(load: Load, code: str, place: str, why: str) -> None:
+def test_the_error_of_a_tool_that_does_not_load_says_why(load: Load, code: str, place: str, why: str) -> None:
     with pytest.raises(ToolError) as refused:
         load(code, place)
     assert why in str(refused.value)
     assert "found cannot be loaded" in str(refused.value)
 
 
-def test_a_name_of_ours_is_refused(tmp_path: Path) -> None:
-    known = ToolRegistry(ExternalToolsConfig(functions={"read": FunctionConfig(place="json:dumps")}))
-    assert known.get_tool("read").origin is None
-    (refused,) = [state for state in known.provider_statuses() if state.kind == "file"]
+def test_the_name_of_a_built_in_tool_is_refused(tmp_path: Path) -> None:
+    registry = ToolRegistry(ExternalToolsConfig(functions={"read": FunctionConfig(place="json:dumps")}))
+    assert registry.get_tool("read").origin is None
+    (refused,) = [state for state in registry.provider_statuses() if state.kind == "file"]
     assert refused.problem is not None
     assert "has the name of one of Showhow's own tools" in refused.problem

@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 
 def same_as_golden(name: str, text: str) -> None:
     """The text is the kept one."""
-    kept = HERE / f"{name}.txt"
+    golden_file = HERE / f"{name}.txt"
     if os.environ.get("SHOWHOW_GOLDEN") == "write":
-        kept.write_text(text + "\n", encoding="utf-8")
-    assert text + "\n" == kept.read_text(encoding="utf-8")
+        golden_file.write_text(text + "\n", encoding="utf-8")
+    assert text + "\n" == golden_file.read_text(encoding="utf-8")

@@ -20,17 +20,19 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_the_body_is_the_same_with_and_without_the_walk(*, stream: bool) -> None:
+def test_the_request_body_is_the_same_with_and_without_passthrough(*, stream: bool) -> None:
     def bodies(*, plain: bool) -> list[dict[str, Any]]:
         with ModelServer([Says("Ada."), Says("Ada.")]) as server:
             model = ChatOpenAI(model="scripted", base_url=server.url, api_key=SecretStr("none"), max_retries=0)
             if plain:
                 model.client = PassthroughCompletions(model.client)
             function = {"name": "read", "description": "Read.", "parameters": BUILT_IN_TOOLS["read"].schema}
-            for asked in (model, model.bind_tools([{"type": "function", "function": function}])):
+            for runnable in (model, model.bind_tools([{"type": "function", "function": function}])):
                 messages = [_to_langchain_message(one) for one in MESSAGES]
-                told = list(asked.stream(messages, stop=["x"])) if stream else [asked.invoke(messages, stop=["x"])]
-                assert "".join(str(each.text) for each in told) == "Ada."
+                messages_received = (
+                    list(runnable.stream(messages, stop=["x"])) if stream else [runnable.invoke(messages, stop=["x"])]
+                )
+                assert "".join(str(message.text) for message in messages_received) == "Ada."
             return [request.body for request in server.requests]
 
     assert bodies(plain=True) == bodies(plain=False)

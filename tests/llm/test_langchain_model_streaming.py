@@ -1,0 +1,74 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm.errors import ChatTimeout
+from llm.langchain_model import BackgroundCall, StopSequenceFilter, truncate_at_stop
+
+LETTERS = st.text(st.sampled_from("ab\n"), max_size=30)
+STOPS = st.lists(st.text(st.sampled_from("ab\n"), max_size=4), max_size=3)
+
+
+@given(LETTERS, STOPS)
+def test_the_text_ends_at_the_stop_sequence_that_is_completed_first(text: str, stop: list[str]):
+    read = ""
+    for letter in text:
+        read += letter
+        ended = [one for one in stop if one and read.endswith(one)]
+        if ended:
+            read = read[: -max(map(len, ended))]
+            break
+    assert truncate_at_stop(text, stop) == read
+
+
+@given(LETTERS, STOPS, st.lists(st.integers(1, 5), max_size=30))
+def test_the_emitted_text_does_not_depend_on_how_it_is_split(text: str, stop: list[str], sizes: list[int]):
+    emitted: list[str] = []
+    spoken = StopSequenceFilter(emitted.append, stop)
+    rest = text
+    for size in [*sizes, len(text) or 1]:
+        spoken.feed(rest[:size])
+        rest = rest[size:]
+        assert truncate_at_stop(text, stop).startswith("".join(emitted))
+    spoken.flush()
+    assert "".join(emitted) == truncate_at_stop(text, stop)
+    assert spoken.has_emitted == bool(truncate_at_stop(text, stop))
+
+
+def test_a_background_call_emits_text_and_returns_its_result():
+    emitted: list[str] = []
+
+    def run(errand: BackgroundCall[int]) -> int:
+        errand.emit_text("one")
+        errand.emit_text("two")
+        return 3
+
+    assert BackgroundCall(run).result(60, emitted.append, "late") == 3
+    assert emitted == ["one", "two"]
+
+
+def test_a_background_call_is_abandoned_at_its_deadline():
+    ended: list[bool] = []
+
+    def run(errand: BackgroundCall[int]) -> int:
+        while not errand.abandoned:
+            time.sleep(0.01)
+        ended.append(True)
+        return 1
+
+    with pytest.raises(ChatTimeout, match="late"):
+        BackgroundCall(run).result(0.05, str.strip, "late")
+    deadline = time.monotonic() + 60
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ended
+
+
+def test_an_exception_of_the_work_is_raised_in_the_thread_of_the_caller():
+    def run(_: BackgroundCall[int]) -> int:
+        raise ZeroDivisionError("ours")
+
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        BackgroundCall(run).result(60, str.strip, "late")
