@@ -34,7 +34,7 @@ def kernel_of(qualities, words, gamma=1.0, nugget=NUGGET):
 
 def full(kernel):
     """L with every entry, computed apart from the module."""
-    similar = np.array([kernel.rows(int(group))[kernel.groups.of] for group in kernel.groups.of])
+    similar = np.array([kernel.rows(int(group))[kernel.groups.labels] for group in kernel.groups.labels])
     similar = np.where(np.eye(len(kernel), dtype=bool), 1.0, (1 - kernel.nugget) * similar)
     quality = np.exp(kernel.log_quality)
     return quality[:, None] * similar * quality
@@ -133,7 +133,7 @@ def test_the_order_of_the_items_does_not_matter():
     for seed in range(30):
         kernel = random_kernel(seed, 15)
         order = np.random.default_rng(seed).permutation(15)
-        of = kernel.groups.of[order]
+        of = kernel.groups.labels[order]
         seen = list(dict.fromkeys(of.tolist()))
         shuffled = Kernel(
             kernel.log_quality[order],
