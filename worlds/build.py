@@ -1,7 +1,4 @@
-"""Building a world's folder: in a temporary one beside it, renamed when it is whole.
-
-Writing the flat tables that world.toml is made of; reading is the standard library's.
-"""
+"""Build a world's folder: written to a temporary folder beside it and renamed once complete."""
 
 import errno
 import json
@@ -56,7 +53,7 @@ class WorldContents:
 
 
 def build_world(worlds: Path, name: str, sources: WorldContents, *, replace: bool = False) -> dict[str, Any]:
-    """Build the world and give what its world.toml says; a failure or a kill leaves no half world behind."""
+    """Build the world and return the metadata of its world.toml; a failure or a kill leaves no partial world."""
     with create_world_folder(worlds, name, replace=replace) as folder:
         return _write_world(folder, name, sources)
 
@@ -110,7 +107,7 @@ def _write_world(folder: Path, name: str, sources: WorldContents) -> dict[str, A
 
 
 def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tuple[str, str]], seen: Fingerprint) -> int:
-    """Index the articles; one that is given twice counts once, two texts under one title are two articles."""
+    """Index the articles; duplicates count once, two texts under one title are two articles."""
     seen_hashes: set[int] = set()
     # Closed also when a file is malformed: its threads must not write into a folder that is being removed.
     with closing(TextWriter(folder / TEXT_FOLDER)) as writer:

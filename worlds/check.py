@@ -1,4 +1,4 @@
-"""Whether a world's sources answer: one call of each, with the time it took and what came first."""
+"""Check a world's sources: one call of each function, timed, with its first result."""
 
 import time
 from collections.abc import Callable, Iterator

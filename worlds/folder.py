@@ -30,7 +30,7 @@ class WorldExists(WorldError):
 
 
 def world_folder(worlds: Path, name: str) -> Path:
-    """Where the world of that name lies or would lie; BadWorldName for a name with anything but plain characters."""
+    """The folder of the world of that name, which need not exist; InvalidWorldName for an unsafe name."""
     if not _NAME_PATTERN.fullmatch(name):
         raise InvalidWorldName(
             f"{name!r} cannot name a world: use up to 64 letters, digits, - and _, beginning with a letter or digit."

@@ -1,4 +1,4 @@
-"""What a graph says of one entity: every relation from it and to it, with some of the values of each."""
+"""One entity's neighbourhood: every outgoing and incoming relation with some of its values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

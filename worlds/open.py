@@ -1,4 +1,4 @@
-"""Opening worlds by name."""
+"""Open worlds by name and read their metadata."""
 
 import tomllib
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ _NO_CONTACT = Access()
 def open_world(
     worlds: Path, name: str, access: Access = _NO_CONTACT, environ: Mapping[str, str] | None = None
 ) -> World:
-    """The world of that name with the sources that it has; UnknownWorld lists the ones there are.
+    """Open the world of that name; WorldNotFound lists the existing ones.
 
-    A live world is asked on behalf of `access`; `environ` holds the values of the headers that its description names.
+    `access` applies to live worlds; `environ` has the values of the headers that the description names.
     """
     folder = world_folder(worlds, name)
     about = read_world_metadata(worlds, name)
@@ -49,7 +49,7 @@ def open_world(
 
 
 def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
-    """What world.toml says of the world: kind, sizes, hash, seed, licence; of a live one, whom it asks."""
+    """Metadata from world.toml: kind, sizes, hash, seed, licence; of a live world also its hosts."""
     file = world_folder(worlds, name) / WORLD_FILE
     if not file.is_file():
         names = ", ".join(list_world_names(worlds)) or "none yet"
@@ -66,7 +66,7 @@ def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
 
 
 def list_worlds(worlds: Path) -> list[dict[str, Any]]:
-    """What every world's world.toml says, by name."""
+    """Metadata of all worlds, sorted by name."""
     return [read_world_metadata(worlds, name) for name in list_world_names(worlds)]
 
 

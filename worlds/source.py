@@ -1,4 +1,4 @@
-"""What a world is made of: one named bundle of a text, a graph and a web source, each optional.
+"""The protocols of sources, and World: a named bundle of a text, a graph and a web source, each optional.
 
 SourceError
   SourceUnavailable   it did not answer: gone, refused, broken
@@ -76,7 +76,7 @@ class SearchHit:
 
 
 class AmbiguousTitle(NotFound):
-    """Several things are called so; the message lists them."""
+    """The title is ambiguous; the message lists the candidates."""
 
     def __init__(self, title: str, choices: Sequence[SearchHit]) -> None:
         options = "; ".join(f"{hit.title} ({hit.description})" if hit.description else hit.title for hit in choices)
@@ -187,7 +187,7 @@ class Relations:
 
 class TextSource(Protocol):
     def search(self, query: str, k: int) -> list[SearchHit]:
-        """The k best articles for what a user typed, be it a name or a whole question; [] when none fits."""
+        """The k best articles for a name or a whole question; [] if none matches."""
 
     def article(self, title: str) -> Article:
         """The article of that title (case aside); NotFound when there is none."""
@@ -210,7 +210,7 @@ class GraphSource(Protocol):
         """Every relation of the graph; remembered by the source."""
 
     def find(self, name: str, k: int = 5) -> list[Entity]:
-        """Entities called so, by label, alias or title, best first; [] when none is."""
+        """Entities by label, alias or title, best match first."""
 
 
 class WebSource(Protocol):

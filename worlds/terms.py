@@ -1,4 +1,4 @@
-"""Between IRIs and the short ids that people use: Q42 and P57 in Wikidata's name spaces, the full IRI elsewhere."""
+"""Map IRIs to short ids and back: Q42 and P57 in Wikidata's namespaces, the full IRI elsewhere."""
 
 import re
 from urllib.parse import quote, unquote
@@ -72,14 +72,14 @@ def shorten_iri(iri: str) -> str:
 
 
 def expand_id(entity: str) -> str | None:
-    """The IRI of an id as a subject or object (wd: for short ones); None for what is neither an id nor an IRI."""
+    """The IRI of an id as a subject or object (wd: for short ones); None if it is neither an id nor an IRI."""
     if _SHORT_ID_PATTERN.fullmatch(entity):
         return ENTITY_NAMESPACE + entity
     return entity if _IRI_PATTERN.fullmatch(entity) else None
 
 
 def expand_predicate(relation: str) -> str | None:
-    """The IRI that a relation's id has as a predicate (wdt: for short ones); None for what is no id."""
+    """The IRI that a relation's id has as a predicate (wdt: for short ones); None if it is no id."""
     return DIRECT_NAMESPACE + relation if _SHORT_ID_PATTERN.fullmatch(relation) else expand_id(relation)
 
 
@@ -90,7 +90,7 @@ def format_node(entity: str) -> str | None:
 
 
 def format_predicate(relation: str) -> str | None:
-    """A relation's id as a query writes it, wdt:P57 or <IRI>; None for what is no id."""
+    """A relation's id as a query writes it, wdt:P57 or <IRI>; None if it is no id."""
     return f"wdt:{relation}" if _SHORT_ID_PATTERN.fullmatch(relation) else format_node(relation)
 
 

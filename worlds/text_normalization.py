@@ -1,7 +1,4 @@
-"""How names are compared, and how texts are cut into words and written for the indexes.
-
-The words of a question that name nothing, and so need not be found in an article.
-"""
+"""Normalize names for comparison, and texts for the indexes; stop words of questions."""
 
 import re
 import unicodedata
@@ -38,9 +35,9 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_unstorable(text: str) -> str:
-    """The text with the sign for what is no character instead of NUL and halves of surrogate pairs.
+    """The text with U+FFFD in place of NUL and of lone surrogates.
 
-    No database keeps them.
+    Databases cannot store them.
     """
     return _UNSTORABLE_PATTERN.sub("\ufffd", text)
 

@@ -196,7 +196,7 @@ def test_the_hash_of_a_graph_depends_neither_on_its_order_nor_on_names_of_blank_
     )
 
 
-def test_the_hash_is_the_same_whatever_the_machine_hashes(tmp_path):
+def test_the_world_hash_does_not_depend_on_the_hash_seed(tmp_path):
     program = """
 import sys
 from pathlib import Path
@@ -285,7 +285,7 @@ def test_a_replacement_that_is_killed_between_its_two_renames_gives_the_former_w
 @pytest.mark.parametrize(
     "source", ["WorldContents(Article(f'T{n}', (str(n) * 50,)) for n in range(5000))", "WorldContents(graph=graph)"]
 )
-def test_a_disk_that_takes_no_more_is_told_in_one_sentence_and_nothing_stays(worlds, tmp_path, source, limit):
+def test_a_full_disk_is_reported_in_one_sentence_and_leaves_no_files(worlds, tmp_path, source, limit):
     triples = "".join(f'<http://x/{n}> <http://x/p> "{n}" .\n' for n in range(20_000))
     (tmp_path / "g.nt").write_text(triples)
     program = f"""
@@ -349,7 +349,7 @@ def test_an_unknown_world_lists_the_known_ones(worlds):
     assert list_world_names(worlds) == ["a", "b"]
 
 
-def test_a_world_whose_description_is_damaged_is_told_so(worlds):
+def test_a_damaged_world_toml_is_an_error(worlds):
     build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     for damage in (b"name = ", b"\xff"):
         (worlds / "w" / "world.toml").write_bytes(damage)

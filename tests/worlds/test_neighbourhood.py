@@ -54,7 +54,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphSource]:
     graph.close()
 
 
-def test_of_many_values_some_are_shown_and_it_is_told_that_there_are_more(hub):
+def test_many_values_are_truncated_and_marked_as_such(hub):
     (branch,) = load_neighbourhood(hub, "Q1", most=6).branches
     assert (branch.outgoing, len(branch.values), branch.more) == (False, 6, True)
     (branch,) = load_neighbourhood(hub, "Q1", most=40).branches
@@ -66,7 +66,7 @@ def test_what_stands_both_ways_is_drawn_once(hub):
     assert [(one.outgoing, [value.entity for value in one.values]) for one in friends] == [(True, ["Q3"])]
 
 
-def test_what_the_graph_does_not_know_is_told(hub):
+def test_an_entity_unknown_to_the_graph_is_an_error(hub):
     with pytest.raises(NotFound, match="does not know 'Q99'"):
         load_neighbourhood(hub, "Q99")
     with pytest.raises(NotFound, match="does not know 'no id'"):

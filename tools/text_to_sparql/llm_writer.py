@@ -1,6 +1,6 @@
-"""Queries written by a language model, tried on the graph, and written anew where none of them answers.
+"""A language model writes queries, which are tried on the graph and repaired if none returns rows.
 
-What a language model is told of a graph before it writes a query: the entities and the relations that they have.
+Its prompt has the schema context: the entities and their relations.
 """
 
 import re
@@ -30,7 +30,7 @@ _MAX_LABEL_CHARACTERS = 160
 
 @dataclass(frozen=True, slots=True)
 class SchemaContext:
-    """The entities with their likeliest relations, and others of the graph where no entity is known."""
+    """The entities with their likeliest relations, and the vocabulary of the graph if there are no entities."""
 
     entities: tuple[dict[str, Any], ...]
     other_relations: tuple[dict[str, Any], ...]
@@ -39,7 +39,7 @@ class SchemaContext:
 def select_schema_context(
     graph: GraphSource, question: str, entities: Sequence[Entity], encode: EncodeFunction
 ) -> SchemaContext:
-    """What the model is told; the vocabulary is asked for only where no entity is known."""
+    """Select the schema context; the vocabulary is loaded only if there are no entities."""
     if not entities:
         vocabulary = graph.vocabulary()
         full_vocabulary = list(vocabulary) if len(vocabulary) <= MAX_FULL_VOCABULARY else []
@@ -138,7 +138,7 @@ class QueryWritingResult:
 def write_queries(
     graph: GraphSource, question: str, entities: Sequence[Entity], chat: ChatClient, encode: EncodeFunction
 ) -> QueryWritingResult:
-    """The model's queries for the question, repaired at most twice; `failure` tells where the model fails."""
+    """The model's queries for the question, repaired at most twice; `failure` has the model's error."""
     facts = select_schema_context(graph, question, entities, encode)
     prompt = render_prompt(
         "query_question", question=" ".join(question.split()), entities=facts.entities, others=facts.other_relations

@@ -1,4 +1,4 @@
-"""A query that somebody wrote, tried on the graph before it is offered."""
+"""Try a query on the graph before it is offered."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MAX_LOOKUPS = 20
 
 @dataclass(frozen=True, slots=True)
 class QueryTrial:
-    """What came of a query: `trouble` says in a sentence why it is of no use, None where it answers."""
+    """Result of trying a query: `trouble` is one sentence on why it failed, or None."""
 
     sparql: str
     reading: str
@@ -31,7 +31,7 @@ class QueryTrial:
 def try_query(graph: GraphSource, sparql: str, reading: str) -> QueryTrial:
     """Parse the query, look its names up in the graph, and run it with a small limit.
 
-    SourceUnavailable passes: nothing is known of the query then.
+    SourceUnavailable is raised, since the query could not be tried.
     """
     try:
         check_query(sparql)
@@ -55,7 +55,7 @@ def _find_unknown_terms(graph: GraphSource, query: TokenizedQuery) -> list[str]:
 
 
 def _occurs_in_graph(graph: GraphSource, id_: str) -> bool:
-    """Whether any triple has it, for what has no label and for what is no item of a wiki."""
+    """Whether any triple has the term, for terms without a label or outside the wiki."""
     iris = dict.fromkeys((terms.expand_id(id_), terms.expand_predicate(id_)))
     places = (f"{{ <{iri}> ?p ?o }} UNION {{ ?s <{iri}> ?o }} UNION {{ ?s ?p <{iri}> }}" for iri in iris if iri)
     return bool(graph.query(f"ASK {{ {' UNION '.join(places)} }}").boolean)

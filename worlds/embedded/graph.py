@@ -1,8 +1,4 @@
-"""A world's graph: queries and look-ups in worker processes over an Oxigraph store that nobody writes.
-
-What a world contains, as one number that does not depend on the order of its sources.
-Writes the graph of a world: an Oxigraph store, the names in it, and its relations.
-"""
+"""A world's graph: built into an Oxigraph store with a name index, then read-only, queried in worker processes."""
 
 import atexit
 import hashlib
@@ -234,7 +230,7 @@ class EmbeddedGraph:
         raise NotFound(f"No entity of this world's graph is known for the article {title!r}; try searching its name.")
 
     def find(self, name: str, k: int = 5) -> list[Entity]:
-        """Entities called so, by label, title or alias, best first; [] when none is."""
+        """Entities by label, title or alias, best match first."""
         return self.entities(self._names.find(name, k))
 
     def has_name(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The process that answers queries to one graph: `python -m worlds.graph_worker FOLDER MEMORY_BYTES`.
+"""The process that answers queries to one graph: `python -m worlds.embedded.graph_process FOLDER MEMORY_BYTES`.
 
 Writes {} when it has opened the graph; then reads one JSON request a line and writes one JSON reply a line:
     {"sparql", "rows", "bytes", "seconds"}  ->  {"columns", "rows", "truncated"} or {"boolean"}
@@ -130,7 +130,7 @@ def _describe_entities(store: ox.Store, request: dict[str, Any]) -> dict[str, An
 
 
 def _parse_node(iri: str) -> ox.NamedNode | None:
-    """The node of an IRI that somebody typed; None for one that no graph can hold, such as x:%."""
+    """The node of an IRI as typed; None for an invalid IRI such as x:%."""
     try:
         return ox.NamedNode(iri)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What entities are called, in a Tantivy index, so that finding one by name never scans the graph."""
+"""Tantivy index of entity names, so that finding an entity by name never scans the graph."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,7 +73,7 @@ class NameIndex:
         self._searcher = index.searcher()
 
     def find(self, name: str, k: int) -> list[str]:
-        """The ids of the entities called so, best first: whole names, then beginnings, then parts."""
+        """Ids of entities by name, best match first: whole names, then prefixes, then parts."""
         ids: dict[str, None] = dict.fromkeys(self._find_exact(name, k))
         words = self._analyzer.analyze(replace_surrogates(name))[:_MAX_NAME_WORDS]
         if len(ids) < k and words:

@@ -1,4 +1,4 @@
-"""What may be sent to a graph: a query that reads and stays inside the world."""
+"""Refuse SPARQL that updates the graph or calls another server."""
 
 import re
 
@@ -37,7 +37,7 @@ def check_query(sparql: str) -> None:
         raise QueryRefused("The query holds half of a surrogate pair, which is no character; write it in UTF-8.")
     bare = _IGNORED_TOKENS.sub(" ", sparql)
     if _first_keyword(bare) in UPDATE_KEYWORDS:
-        raise QueryRefused("The query would change the graph, which nobody can; only SELECT and ASK are answered.")
+        raise QueryRefused("The query would change the graph, which is read-only; only SELECT and ASK are answered.")
     if "service" in bare.casefold():
         if _LABEL_SERVICE_PATTERN.search(sparql):
             raise QueryRefused(
@@ -48,12 +48,12 @@ def check_query(sparql: str) -> None:
 
 
 def shorten_parser_message(message: str) -> str:
-    """What Oxigraph's parser says, without the characters that it could have taken, which help nobody."""
+    """The message of Oxigraph's parser without its list of expected characters."""
     return _CHARACTER_CLASSES.sub("", message)
 
 
 def _first_keyword(bare: str) -> str | None:
-    """What the text sets out to do; told apart only for a plain word about it, as the parser takes no update either."""
+    """The first keyword of the query, for the error message; the parser itself accepts no update."""
     before = ""
     for match in _WORD_PATTERN.finditer(bare):
         word = match[0].casefold()

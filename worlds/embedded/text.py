@@ -19,7 +19,7 @@ from worlds.text_normalization import (
 )
 
 _MAX_QUERY_WORDS = 64
-"""Words of a query that count; whoever pastes a page still gets an answer."""
+"""Maximum words of a query that are used, so that a pasted page still gets a result."""
 _MAX_NAME_WORDS = 8
 _MAX_SNIPPET_LENGTH = 300
 _PARENTHESIS_PATTERN = re.compile(r"\s*\([^()]*\)\s*$")
@@ -79,7 +79,7 @@ class TextWriter:
 
 
 def strip_parenthesis(title: str) -> str:
-    """The title without the parenthesis that tells it from its namesakes."""
+    """The title without the parenthesis that distinguishes it from its namesakes."""
     return _PARENTHESIS_PATTERN.sub("", title) or title
 
 
@@ -201,7 +201,7 @@ class EmbeddedText:
         return Query.boolean_query([(Occur.Should, part) for part in parts])
 
     def _title_queries(self, query: str) -> Iterator[Query]:
-        """Every run of words of the query that may be a whole title: the longer, the more it tells."""
+        """A query for each run of words that may be a whole title; longer runs score higher."""
         words = re.findall(r"\w+", query)[:_MAX_QUERY_WORDS]
         for start in range(len(words)):
             for end in range(start + 1, min(start + _MAX_NAME_WORDS, len(words)) + 1):

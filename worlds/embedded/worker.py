@@ -1,4 +1,4 @@
-"""The parent's side of a process that answers queries: started when first asked, ended when it overruns."""
+"""Client of one graph process: started at the first request, killed when it exceeds its limits."""
 
 import contextlib
 import json

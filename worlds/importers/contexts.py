@@ -1,4 +1,4 @@
-"""Articles out of question files: HotpotQA and 2WikiMultihopQA carry paragraphs with every question."""
+"""Import articles from question files: HotpotQA and 2WikiMultihopQA have paragraphs with every question."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

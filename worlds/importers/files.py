@@ -1,4 +1,4 @@
-"""Reading files that others made: plain or gzipped, and where exactly they are wrong."""
+"""Read input files, plain or gzipped; errors name the file, the line and the cause."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class MalformedFile(WorldError):
-    """A file is not what it should be: which, where (if known), and why."""
+    """An input file is malformed; names the file, the line if known, and the cause."""
 
     def __init__(self, file: Path, line: int | None, reason: str) -> None:
         place = f"{file}, line {line}" if line is not None else str(file)
@@ -132,7 +132,7 @@ def require_text_field(record: dict[str, Any], name: str, file: Path, line: int 
 
 
 def require_storable_text(text: str, file: Path, line: int | None) -> str:
-    """The text, if it can be kept and shown."""
+    """The text if it can be stored; MalformedFile otherwise."""
     if _UNSTORABLE.search(text):
         raise MalformedFile(file, line, "a text holds a NUL or half of a surrogate pair")
     return text

@@ -1,1 +1,1 @@
-"""Live worlds: Wikipedia and Wikidata, or any MediaWiki and SPARQL endpoint, asked politely through one door."""
+"""Live worlds: Wikipedia and Wikidata, or any MediaWiki and SPARQL endpoint, over a recording HTTP client."""

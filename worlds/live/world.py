@@ -1,7 +1,4 @@
-"""A live world opened: its sources, each behind a door of its own, and one record of answers.
-
-A live world added to a folder of worlds: its description, beside which its answers will be recorded.
-"""
+"""Add and open live worlds: a description, its sources with an HTTP client each, and one response cache."""
 
 import os
 from collections.abc import Mapping
@@ -23,9 +20,9 @@ from worlds.source import SourceUnavailable, World
 
 
 def add_live_world(worlds: Path, name: str, written: str, file: str, *, replace: bool = False) -> LiveWorldConfig:
-    """The world of that name with this description; `replace` describes a live world anew and keeps its answers.
+    """Add a live world with this description; `replace` replaces the description and keeps the recorded responses.
 
-    WrongDescription for a wrong field, WorldExists for a name that is taken; nothing is left of either.
+    InvalidLiveConfig for a wrong field, WorldExists if the name exists; neither leaves any files.
     """
     description = parse_live_config(written, file)
     folder = world_folder(worlds, name)
@@ -66,7 +63,7 @@ class _SourceFactory:
         self._environ = environ
 
     def create_client(self, address: str, headers: Mapping[str, str]) -> RecordingHttpClient:
-        """The door to one host, with the headers that only it is to see."""
+        """The HTTP client for one host, with the headers for that host only."""
         policy = replace(
             self._limits,
             hosts=frozenset({get_host(address)}),

@@ -59,7 +59,7 @@ def test_queries_that_answer_are_offered_with_their_readings(with_encoder: ToolC
     assert outcome.usage.cost == pytest.approx(0.0006)
 
 
-def test_of_several_queries_those_that_do_not_answer_are_left_out_and_told(with_encoder: ToolContext):
+def test_queries_without_rows_are_left_out_and_reported(with_encoder: ToolContext):
     outcome, server = generate(with_encoder, [wrote(BROKEN, EMPTY, GOOD)])
     data = data_of(outcome)
     assert [one["sparql"] for one in data["candidates"]] == [GOOD]
@@ -107,7 +107,7 @@ def test_a_query_is_repaired_at_most_twice_then_the_grammar_answers_and_says_why
     assert outcome.usage.calls == 3
 
 
-def test_what_the_model_wrote_before_it_failed_is_told(with_encoder: ToolContext):
+def test_queries_written_before_the_model_failed_are_reported(with_encoder: ToolContext):
     outcome, _ = generate(with_encoder, [wrote(BROKEN), Fails(401, "no")])
     data = data_of(outcome)
     assert data["route"] == "grammar"
@@ -123,7 +123,7 @@ def test_where_the_grammar_cannot_read_the_question_what_matches_nothing_is_offe
     assert data["candidates"][0]["score"] <= 0.5
 
 
-def test_where_nobody_can_read_the_question_both_say_so(with_encoder: ToolContext):
+def test_when_neither_method_parses_the_question_both_failures_are_reported(with_encoder: ToolContext):
     outcome, _ = generate(with_encoder, lambda _: wrote(BROKEN), question="zzyzx?")
     assert outcome.observation is None
     assert outcome.error is not None
@@ -229,7 +229,7 @@ def test_the_prompt_has_the_entities_and_the_relations_that_they_really_have(wit
     same_as_golden("query_repaired", server.requests[1].prompt)
 
 
-def test_without_entities_the_relations_of_the_graph_are_told(with_encoder: ToolContext):
+def test_without_entities_the_vocabulary_of_the_graph_is_in_the_prompt(with_encoder: ToolContext):
     query = 'SELECT ?answer WHERE { ?answer wdt:P5 "chess" }'
     outcome, server = generate(with_encoder, [wrote(query)], question="Who plays chess as a hobby?", ids="")
     assert data_of(outcome)["candidates"][0]["sparql"] == query

@@ -31,7 +31,7 @@ def by_number(texts: Sequence[str]) -> np.ndarray:
     return np.array([[float(word) if word.isdigit() else 1.0] for word in words], dtype=np.float32)
 
 
-def test_only_the_likeliest_relations_are_told_and_how_many_are_left():
+def test_the_prompt_has_the_likeliest_relations_and_the_number_left_out():
     facts = select_schema_context(Graph(), "which?", [ADA], by_number)  # type: ignore[arg-type]
     (entity,) = facts.entities
     assert [one["term"] for one in entity["outgoing"]] == [f"wdt:P{n}" for n in range(200, 200 - MAX_RELATIONS, -1)]
@@ -41,13 +41,13 @@ def test_only_the_likeliest_relations_are_told_and_how_many_are_left():
     assert facts.other_relations == ()
 
 
-def test_an_entity_of_which_nothing_is_said_is_told_with_its_label():
+def test_an_entity_without_relations_is_in_the_prompt_with_its_label():
     facts = select_schema_context(Graph(), "which?", [Entity("Q2", "Bram")], must_not_encode)  # type: ignore[arg-type]
     assert facts.entities[0]["label"] == "Bram"
     assert facts.entities[0]["left"] == 0
 
 
-def test_without_entities_a_small_vocabulary_is_told_and_a_large_one_is_not():
+def test_without_entities_a_small_vocabulary_is_in_the_prompt_and_a_large_one_is_not():
     assert len(select_schema_context(Graph(), "which?", [], by_number).other_relations) == MAX_RELATIONS  # type: ignore[arg-type]
     large = tuple(Relation(f"P{n}", f"relation {n}") for n in range(1, MAX_FULL_VOCABULARY + 2))
     assert select_schema_context(Graph(large), "which?", [], must_not_encode).other_relations == ()  # type: ignore[arg-type]

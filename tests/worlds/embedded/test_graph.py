@@ -182,7 +182,7 @@ def test_names_with_quotes_line_ends_and_emoji_are_looked_up_safely(isle, entity
 @example("x:%")
 @example("a" * 70_000)
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isle, typed):
+def test_any_name_or_id_raises_only_source_errors(isle, typed):
     assert isinstance(isle.graph.find(typed), list)
     assert isinstance(isle.graph.entities([typed]), list)
     for look_up in (isle.graph.entity_of, isle.graph.relations):
@@ -219,14 +219,14 @@ def test_the_vocabulary_names_every_relation_with_what_it_leads_to(isle):
     assert father == Relation("P22", "father", ("dad",), "entity")
 
 
-def test_more_rows_than_the_limit_are_cut_and_told(crowd):
+def test_rows_beyond_the_limit_are_dropped_and_reported(crowd):
     table = crowd.query("SELECT ?x { ?x <http://crowd.example/says> ?y }")
     assert (len(table.rows), table.truncated) == (100, True)
     table = crowd.query("SELECT ?x { ?x <http://crowd.example/says> ?y } LIMIT 100")
     assert (len(table.rows), table.truncated) == (100, False)
 
 
-def test_an_answer_of_more_bytes_than_the_limit_is_cut_and_told(crowd_folder):
+def test_a_reply_beyond_the_byte_limit_is_truncated_and_reported(crowd_folder):
     graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(reply_bytes=10_000), workers=1)
     table = graph.query("SELECT ?x { ?x <http://crowd.example/says> ?y } LIMIT 900")
     assert 10 < len(table.rows) < 200
@@ -278,7 +278,7 @@ def test_a_closed_graph_answers_again_when_asked(crowd):
     assert crowd.query("ASK { ?a ?b ?c }").boolean is True
 
 
-def test_a_folder_without_a_graph_is_told_so(tmp_path):
+def test_a_folder_without_a_graph_is_an_error(tmp_path):
     with pytest.raises(SourceUnavailable, match="no graph"):
         EmbeddedGraph(tmp_path)
 

@@ -56,7 +56,7 @@ def test_an_article_without_text_can_be_read_and_found(isle):
 @example("lighthouse " * 10_000, 5)
 @example(" ".join(f"W{n}" for n in range(5000)), 5)
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_typed_gives_at_most_k_different_hits_and_raises_nothing(isle, typed, k):
+def test_any_query_gives_at_most_k_distinct_hits_and_raises_nothing(isle, typed, k):
     hits = isle.text.search(typed, k)
     assert len(hits) == len(set(titles(hits))) <= max(k, 0)
 
@@ -64,7 +64,7 @@ def test_whatever_is_typed_gives_at_most_k_different_hits_and_raises_nothing(isl
 @given(typed_words)
 @example("\udcff")
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_title_is_typed_is_an_article_or_not_found(isle, typed):
+def test_any_title_is_an_article_or_not_found(isle, typed):
     try:
         article = isle.text.article(typed)
     except NotFound:
@@ -143,7 +143,7 @@ def test_the_parenthesis_that_tells_namesakes_apart_is_no_part_of_the_bare_title
     ]
 
 
-def test_an_index_that_is_gone_is_told_so(tmp_path):
+def test_a_missing_index_is_an_error(tmp_path):
     tmp_path.joinpath("text").mkdir()
     with pytest.raises(SourceUnavailable, match="import the world again"):
         EmbeddedText(tmp_path / "text")

@@ -46,6 +46,6 @@ def test_a_hit_tells_when_the_page_was_written_if_that_is_known(web: EmbeddedWeb
     assert (dates[PAGES[0].address], dates[PAGES[2].address]) == ("1999-05-02", None)
 
 
-def test_an_address_that_is_not_there_is_told(web: EmbeddedWeb):
+def test_an_unknown_address_is_an_error(web: EmbeddedWeb):
     with pytest.raises(NotFound, match=r"no page at 'https://quay\.example/news/3'"):
         web.fetch("https://quay.example/news/3")

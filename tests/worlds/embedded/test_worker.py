@@ -113,7 +113,7 @@ def test_no_request_leaves_the_graph(crowd, counting_server):
     assert clients == []
 
 
-def test_no_request_leaves_the_process_even_if_nobody_has_looked_at_the_query(worker, counting_server):
+def test_no_request_leaves_the_process_even_for_an_unchecked_query(worker, counting_server):
     address, clients = counting_server
     for sparql in CALLS.values():
         # Without the guard each is tried, fails, or is no SPARQL: what counts is that nothing arrives.
@@ -126,7 +126,7 @@ def test_no_request_leaves_the_process_even_if_nobody_has_looked_at_the_query(wo
     assert len(clients) == 1
 
 
-def test_a_killed_process_is_told_once_and_then_replaced(worker):
+def test_a_killed_process_is_replaced_at_the_next_request(worker):
     assert worker.request({"sparql": "ASK {}"}) == {"boolean": True}
     first = worker.pid
     os.kill(first, signal.SIGKILL)

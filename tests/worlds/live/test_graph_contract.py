@@ -208,7 +208,7 @@ def test_names_with_quotes_line_ends_and_emoji_are_read_whole(isle):
 @example("Tom\x00 Quill\x07")
 @example("a" * 70_000)
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_name_or_id_is_typed_only_the_sources_own_errors_are_raised(isle, typed):
+def test_any_name_or_id_raises_only_source_errors(isle, typed):
     assert isinstance(isle.find(typed), list)
     assert isinstance(isle.entities([typed]), list)
     for look_up in (isle.entity_of, isle.relations):
@@ -269,7 +269,7 @@ def _counted(file: Path) -> dict[str, int]:
     return dict(Counter(shorten_iri(str(predicate)) for predicate in rdflib.Graph().parse(file).predicates()))
 
 
-def test_more_rows_than_the_limit_are_cut_and_told(real):
+def test_rows_beyond_the_limit_are_dropped_and_reported(real):
     table = real.query("SELECT ?s ?p ?o { ?s ?p ?o }")
     assert (len(table.rows), table.truncated) == (1000, True)
     table = real.query("SELECT ?s ?p ?o { ?s ?p ?o } LIMIT 1000")

@@ -1,4 +1,4 @@
-"""Where a question speaks of the entities it was given."""
+"""Locate the entities of a question in its text."""
 
 import re
 from collections.abc import Iterator, Sequence

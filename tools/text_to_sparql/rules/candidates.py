@@ -1,6 +1,6 @@
-"""From a question and entities to ranked queries: all readings that the words allow, those that the graph has first.
+"""Rank queries for a question and its entities: all readings of the words, those with paths in the graph first.
 
-What an unknown word may mean: the relations whose names are nearest to it.
+An unknown word is matched to the relations with the most similar names.
 """
 
 import heapq
@@ -24,7 +24,7 @@ DISSIMILARITY_COST = 4.0
 
 
 class SemanticRelationMatcher:
-    """Guesses relations for a phrase; the encoder is asked when the first phrase comes."""
+    """Matches a phrase to relations by similarity; the encoder is loaded at the first phrase."""
 
     def __init__(self, relations: Sequence[Relation], encode: EncodeFunction) -> None:
         self._relations = list(dict.fromkeys(relations))

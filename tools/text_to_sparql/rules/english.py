@@ -1,7 +1,4 @@
-"""The table of English ways to ask, read from english.toml.
-
-A question as words that can be compared: without case and accents, with their places in the text.
-"""
+"""English phrasings of questions, read from english.toml, and a question's words without case and accents."""
 
 import re
 import tomllib

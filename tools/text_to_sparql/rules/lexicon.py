@@ -1,4 +1,4 @@
-"""What phrases mean in one graph: its own labels and aliases, and the English ways to ask for them."""
+"""Lexicon of one graph: phrases to paths, by its labels and aliases and by English phrasings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,7 +88,7 @@ class GraphLexicon:
         return bool(key) and (key in self._labels or key in self._aliases or bool(self.find_paths(key, None)))
 
     def find_paths(self, key: PhraseKey, question_word: str | None) -> tuple[GraphPath, ...]:
-        """What the phrase may mean, best first; `asked` is how the question begins (where, when, why, who)."""
+        """Paths that the phrase may mean, best first; `question_word` is where, when, why or who."""
         if (key, question_word) not in self._path_cache:
             self._path_cache[key, question_word] = tuple(self._build_paths(key, question_word, frozenset()))
         return self._path_cache[key, question_word]

@@ -1,4 +1,4 @@
-"""What a question asks: which relations lead from which entities, and what is done with what they reach."""
+"""Parse a question: the relations from each entity, and the operation on their values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

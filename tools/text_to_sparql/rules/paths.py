@@ -53,12 +53,12 @@ class GraphPath:
 
 
 def entity_term(entity: str) -> str:
-    """An entity's id as a term of SPARQL; ToolError for what is no id."""
+    """An entity's id as a term of SPARQL; ToolError if it is no id."""
     return _require_term(entity, format_node(entity))
 
 
 def predicate_term(relation: str) -> str:
-    """A relation's id as a predicate of SPARQL; ToolError for what is no id."""
+    """A relation's id as a predicate of SPARQL; ToolError if it is no id."""
     return _require_term(relation, format_predicate(relation))
 
 

@@ -1,4 +1,4 @@
-"""The words of a question sorted: what kind of question it is, and which words speak of relations."""
+"""Classify the words of a question: its kind, and the words that mention relations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -136,7 +136,7 @@ class QuestionScan:
         return any(anchor.start <= place < anchor.end for anchor in self.anchors)
 
     def mention_starting_at(self, start: int) -> RelationMention | None:
-        """What begins there: a relation, or a word in the place of one whose meaning is not known by name."""
+        """The mention that starts there: a relation, or an unknown word in the place of one."""
         return next((m for m in self.mentions if m.start == start), None) or self._unknown_mention(start)
 
     def mention_ending_at(self, end: int) -> RelationMention | None:

@@ -1,4 +1,4 @@
-"""On whose behalf live sources are asked, and how often a host may be."""
+"""Contact, offline mode and request limits for live sources."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,22 +8,22 @@ from worlds.source import SourceUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who asks live sources, and whether only what is recorded may answer."""
+    """The operator's contact, and whether only recorded responses may be used."""
 
     contact: str | None = None
     """An e-mail address or a page where the operator can be reached; no live call is made without it."""
     offline: bool = False
-    """Nothing leaves the machine: the latest recorded answers count, however old they are."""
+    """Send no requests: use the latest recorded responses, however old."""
     as_of: datetime | None = None
-    """A moment (with its time zone): nothing leaves the machine, and the answers are those of then."""
+    """A moment with its time zone: send no requests and use the responses recorded by then."""
 
     @property
     def network_allowed(self) -> bool:
-        """Whether a host may be asked at all."""
+        """Whether requests may leave the machine."""
         return not self.offline and self.as_of is None
 
     def build_user_agent(self) -> str:
-        """What we call ourselves; SourceUnavailable says how to give a contact where there is none."""
+        """The User-Agent header; SourceUnavailable if no contact is configured."""
         contact = (self.contact or "").strip()
         if not contact or not contact.isascii() or not contact.isprintable():
             raise SourceUnavailable(
@@ -38,7 +38,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """How the hosts of one source may be asked; the limits of a host are shared by all threads of the process."""
+    """Request limits for the hosts of one source; all threads of the process share them."""
 
     hosts: frozenset[str]
     """`name` or `name:port`; nothing is fetched from anywhere else, redirects included."""
@@ -49,8 +49,8 @@ class RequestPolicy:
     max_per_minute: int = 180
     """Requests to a host that may start within a minute."""
     timeout_seconds: float = 20.0
-    """For a whole call: waiting for a place, every attempt, and the last byte."""
+    """Timeout of a whole call: waiting for a slot, all attempts, and the last byte."""
     max_attempts: int = 4
     max_bytes: int = 10_000_000
     cache_lifetime: timedelta = timedelta(days=7)
-    """How long a recorded answer is given again before the host is asked anew."""
+    """How long a recorded response is reused before the host is requested again."""

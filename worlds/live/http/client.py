@@ -1,6 +1,6 @@
-"""The one door through which live sources are asked: recorded answers first, then the host, politely and bounded.
+"""HTTP client of live sources: recorded responses first, then the host, within rate limits and a timeout.
 
-Who asks the same thing at the same moment asks it once: the others wait and find the answer in the record.
+Identical concurrent requests are sent once: the others wait and read the recorded response.
 """
 
 import json
@@ -91,9 +91,9 @@ class _RequestDeadline:
 
 
 class RecordingHttpClient:
-    """Asks the hosts of one source under its policy; safe to share between threads.
+    """HTTP client for the hosts of one source under its RequestPolicy; thread-safe.
 
-    `send` gives a whole, checked answer (recorded, or new and then recorded) or raises a SourceError in one sentence.
+    `send` returns a complete, validated response (recorded, or new and then recorded) or raises a SourceError.
     """
 
     def __init__(self, policy: RequestPolicy, answers: ResponseCache, access: Access) -> None:
@@ -107,7 +107,7 @@ class RecordingHttpClient:
         self._secrets = sorted({form for word in words for form in _secret_encodings(word)}, key=len, reverse=True)
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """The answer within Policy.seconds; BadStatus and NoAnswer tell apart what a host may have said instead."""
+        """The response within RequestPolicy.timeout_seconds; else HttpStatusError or InvalidResponse."""
         key = request.cache_key
         if (recorded := self._cached_response(key)) is not None:
             return _require_success(recorded)
@@ -127,7 +127,7 @@ class RecordingHttpClient:
 
     @contextmanager
     def shared_deadline(self) -> Iterator[None]:
-        """Everything that this thread sends inside counts as one call, which as a whole has Policy.seconds."""
+        """All requests that this thread sends inside share one deadline of RequestPolicy.timeout_seconds."""
         ends = min(time.monotonic() + self._policy.timeout_seconds, _CALL_DEADLINE.get())
         token = _CALL_DEADLINE.set(ends)
         try:
@@ -136,7 +136,7 @@ class RecordingHttpClient:
             _CALL_DEADLINE.reset(token)
 
     def _cached_response(self, key: str) -> HttpResponse | None:
-        """The recorded answer; while hosts may be asked, only a good one that is not too old."""
+        """The recorded response; when the network is allowed, only a successful one within its lifetime."""
         recorded = self._answers.get_latest(key, self._access.as_of)
         fresh = (
             recorded is not None
@@ -175,7 +175,7 @@ class RecordingHttpClient:
         raise SourceUnavailable(f"{get_host(request.url)} {trouble}{times}; try again {_format_retry_time(wait)}.")
 
     def _retry_delay(self, answer: HttpResponse, wait: float) -> float:
-        """How long to wait after a status of failure; where the host says so, or is asked too often, all wait."""
+        """Seconds to wait after an error status; after Retry-After or a 429 all threads wait."""
         retry_after = parse_retry_after(answer.headers.get("retry-after"))
         if retry_after is None and answer.status != 429:
             return wait
@@ -213,7 +213,7 @@ class RecordingHttpClient:
         return onward
 
     def _redact_response(self, answer: HttpResponse) -> HttpResponse:
-        """A host that repeats our keys in what it says must not bring them into the record or a sentence."""
+        """Remove our keys from the response, so that neither the cache nor a message contains them."""
         body = answer.body
         for secret in self._secrets:
             body = body.replace(secret.encode(), b"...")
@@ -246,7 +246,7 @@ class RecordingHttpClient:
         return host
 
     def _validate_response(self, request: HttpRequest, answer: HttpResponse) -> None:
-        """Raise for what is neither an answer to the request nor a verdict on it."""
+        """Raise unless the response is a valid reply to the request."""
         if answer.status in request.recorded_error_statuses:
             return
         if _require_success(answer).content_type not in request.accepted_types:
@@ -258,7 +258,7 @@ class RecordingHttpClient:
 
 
 def _require_success(answer: HttpResponse) -> HttpResponse:
-    """The answer, or BadStatus where it tells of a failure."""
+    """The response; HttpStatusError for an error status."""
     if answer.is_success:
         return answer
     advice = _STATUS_ADVICE.get(answer.status, "")

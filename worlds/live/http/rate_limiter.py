@@ -1,7 +1,4 @@
-"""One gate a host, shared by all threads of the process: so many at once, so many a minute, rest when told to.
-
-What a busy server says of when it wants to be asked again.
-"""
+"""Rate limiter of each host, shared by all threads: concurrent requests, requests a minute, and Retry-After."""
 
 import threading
 import time
@@ -16,7 +13,7 @@ from worlds.source import SourceTimeout, SourceUnavailable
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """The seconds that a Retry-After asks for, be it a number or a date; None where it says nothing."""
+    """Seconds of a Retry-After header, a number or a date; None if it is missing or invalid."""
     if header is None:
         return None
     if header.strip().isdecimal():
@@ -47,7 +44,7 @@ class RateLimiter:
 
     @contextmanager
     def acquire(self, policy: RequestPolicy, ends: float) -> Iterator[float]:
-        """Hold a place; gives the seconds waited for it, at the longest until `ends` (of time.monotonic)."""
+        """Hold a slot; yields the seconds waited, at most until `ends` (of time.monotonic)."""
         came = time.monotonic()
         self._wait_for_slot(policy, ends)
         try:
@@ -58,7 +55,7 @@ class RateLimiter:
                 self._changed.notify_all()
 
     def pause(self, seconds: float) -> None:
-        """Let nobody in for so long."""
+        """Start no request for so many seconds."""
         with self._changed:
             self._closed_until = max(self._closed_until, time.monotonic() + min(seconds, MAX_RETRY_AFTER))
 
@@ -73,8 +70,8 @@ class RateLimiter:
                     raise SourceUnavailable(self._rate_limit_message(closed, policy))
                 if now >= ends:
                     raise SourceTimeout(
-                        f"{self._host} was not asked: for {policy.timeout_seconds:g} s all {policy.max_concurrent} places there "
-                        "were taken by other requests; try again in a minute."
+                        f"{self._host} was not asked: for {policy.timeout_seconds:g} s "
+                        f"all {policy.max_concurrent} places there were taken by other requests; try again in a minute."
                     )
                 self._changed.wait(closed if closed > 0 else ends - now)
             self._inside += 1

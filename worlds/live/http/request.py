@@ -1,9 +1,9 @@
-"""What is asked of a host, and what it answered.
+"""HTTP requests, responses and the errors of an exchange.
 
 SourceUnavailable
-  BadStatus           the host answered, with a status that tells of a failure
-  NoAnswer            what came is no answer to what was asked: another content type, cut off, too long
-  Busy                the host asks under a good status to come again; the door does
+  HttpStatusError     the host responded with an error status
+  InvalidResponse     the response has another content type, is truncated or too long
+  ServerBusy          the host reports overload under a success status; the client retries
 """
 
 import json
@@ -20,7 +20,7 @@ RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
 
 
 class HttpStatusError(SourceUnavailable):
-    """The host answered with a status of failure; `body` holds what it said (at most the first 10,000 bytes)."""
+    """The host responded with an error status; `body` has at most the first 10,000 bytes."""
 
     def __init__(self, sentence: str, status: int, body: bytes) -> None:
         super().__init__(sentence)
@@ -33,12 +33,12 @@ class InvalidResponse(SourceUnavailable):
 
 
 class ServerBusy(SourceUnavailable):
-    """The host tells in its answer that it has no time now; raised by a check, it makes the door ask again."""
+    """The host reports that it is overloaded; the client retries when a validator raises this."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What a host answered; only whole and checked answers under a good status leave the door."""
+    """A host's response; the client returns only complete, validated ones with a success status."""
 
     url: str
     """Where it came from in the end, after redirects."""
@@ -51,7 +51,7 @@ class HttpResponse:
 
     @property
     def is_success(self) -> bool:
-        """Whether its status tells of no failure."""
+        """Whether the status is a success."""
         return 200 <= self.status < 300
 
     @property
@@ -61,7 +61,7 @@ class HttpResponse:
 
 
 def require_complete_json(answer: HttpResponse) -> None:
-    """NoAnswer for what is no complete JSON."""
+    """InvalidResponse for anything but complete JSON."""
     try:
         json.loads(answer.body)
     except (ValueError, RecursionError) as broken:

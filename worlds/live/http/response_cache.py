@@ -1,4 +1,4 @@
-"""The record of every answer with its moment: the cache of today, and what offline work and replay answer from."""
+"""Every response with its time, in SQLite: a cache for live work, and the source for offline work and replay."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ class ResponseCache:
             raise self._cache_error("opened", broken) from broken
 
     def get_latest(self, key: str, until: datetime | None = None) -> HttpResponse | None:
-        """The last answer to what that key asks, of that moment at the latest; None where there is none."""
+        """The latest response to the request of that key, received by `until`; None if there is none."""
         query = (
             "select url, status, headers, packed, moment from answers join bodies on bodies.digest = answers.body "
             "where key = ? and moment <= ? order by moment desc limit 1"
@@ -55,7 +55,7 @@ class ResponseCache:
         return HttpResponse(url, status, response_headers, body, datetime.fromtimestamp(moment, UTC))
 
     def store(self, key: str, answer: HttpResponse) -> None:
-        """Add an answer; none is ever overwritten, and equal bodies are kept once."""
+        """Add a response; none is ever overwritten, and equal bodies are stored once."""
         stored_headers = {n: v for n, v in answer.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
         body = _sha256_digest(answer.body)
         row = (

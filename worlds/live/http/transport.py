@@ -1,6 +1,6 @@
-"""One exchange over HTTP: connections are kept and used again, and the whole answer has one deadline and one size.
+"""One HTTP exchange over pooled connections, with one deadline and one size limit for the whole response.
 
-A time limit of a socket counts anew with every byte that trickles in; here each read and write gets what is left.
+A socket timeout restarts with every byte received; here each read and write gets the remaining time.
 """
 
 import atexit
@@ -90,7 +90,7 @@ class _DeadlineBackend(httpcore.SyncBackend):
 
 
 def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
-    """The addresses of a name; looking it up cannot be told to hurry, so that it is done aside and left when late."""
+    """The addresses of a host; DNS lookup has no timeout, so it runs in a thread that is abandoned when late."""
     results: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
 
     def look_up() -> None:
@@ -128,7 +128,7 @@ def _connection_pool() -> httpcore.ConnectionPool:
 def send_once(request: HttpRequest, headers: dict[str, str], ends: float, most_bytes: int) -> HttpResponse:
     """Send once and read the whole answer, whatever its status, until `ends` (of time.monotonic).
 
-    Late when the time is over, Broken when the connection fails, NoAnswer when the answer is too long.
+    DeadlineExceeded after `ends`, TransportError if the connection fails, InvalidResponse if the body is too long.
     """
     _DEADLINE.ends = ends
     request_headers = [("Host", get_host(request.url)), *headers.items()]

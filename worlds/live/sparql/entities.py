@@ -19,7 +19,7 @@ _NAME_PREDICATES = (terms.RDFS_LABEL, terms.SKOS_ALT_LABEL, terms.SCHEMA_DESCRIP
 
 class EntityDescriber(Protocol):
     def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
-        """The entities of these IRIs by IRI; those that nobody knows are left out."""
+        """The entities of these IRIs by IRI; unknown ones are left out."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class SparqlEntityDescriber:
         self._languages = tuple(dict.fromkeys((protocol.endpoint.language, "mul", "")))
 
     def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
-        """The entities of these IRIs by IRI; those that the graph does not know are left out."""
+        """The entities of these IRIs by IRI; unknown ones are left out."""
         entities: dict[str, Entity] = {}
         for part in iter_batches(iris, _BATCH_SIZE):
             facts = {iri: _EntityDescription() for iri in part}
@@ -67,7 +67,7 @@ class SparqlEntityDescriber:
             if one is None or value is None or one.value not in facts:
                 continue
             facts_of_iri = facts[one.value]
-            facts_of_iri.known = True
+            facts_of_iri.exists = True
             if predicate is None:
                 facts_of_iri.pages.append(value.value)
             elif value.kind == "literal":
@@ -80,10 +80,10 @@ class SparqlEntityDescriber:
         for one, value in self._protocol.select(query).rows:
             if one is not None and value is not None and one.value in facts and value.kind == "literal":
                 facts[one.value].names[terms.RDFS_LABEL].append((value.value, value.language or ""))
-                facts[one.value].known = True
+                facts[one.value].exists = True
 
     def _mark_existing(self, facts: dict[str, _EntityDescription]) -> None:
-        """Whether anything at all is said of those that have no name."""
+        """Mark unnamed entities that occur in any triple."""
         iris = list(facts)
         for part in iter_batches(iris, _UNNAMED_BATCH_SIZE):
             ways = " UNION ".join(
@@ -93,7 +93,7 @@ class SparqlEntityDescriber:
             )
             for (number,) in self._protocol.select(f"SELECT ?n WHERE {{ {ways} }}").rows:
                 if number is not None:
-                    facts[iris[int(number.value)]].known = True
+                    facts[iris[int(number.value)]].exists = True
 
     def _usage_patterns(self, iri: str) -> Iterator[str]:
         yield f"<{iri}> ?p ?o"

@@ -1,4 +1,4 @@
-"""Entities found by what they are called, by asking for the labels themselves."""
+"""Find entities by name with queries for labels, aliases and titles."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _MAX_MATCHES = 200
 _WORD = re.compile(r"\w+")
 _MAX_NAME_WORDS = 16
 _MAX_NAME_LENGTH = 500
-"""What is longer is nobody's name, and would not fit into a query."""
+"""Maximum length of a name; longer text would not fit into a query."""
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Nobody's name has them, and a server written in C ends the query at the first zero."""
 _NAME_PREDICATES = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
@@ -22,7 +22,7 @@ _NAME_PREDICATES = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
 
 class EntityFinder(Protocol):
     def find(self, name: str, k: int) -> list[str]:
-        """At most k IRIs of what is called so, best first; [] when nothing is."""
+        """At most k IRIs by name, best match first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class _NameMatch:
 
 
 class SparqlNameSearch:
-    """Finds the IRIs of what is called so: first as it is written, then by its words in any case."""
+    """Finds IRIs by name: first by exact match, then by words in any case."""
 
     def __init__(self, protocol: SparqlClient) -> None:
         self._protocol = protocol
         self._endpoint = protocol.endpoint
 
     def find(self, name: str, k: int) -> list[str]:
-        """At most k IRIs, best first; [] when nothing is called so."""
+        """At most k IRIs by name, best match first."""
         name = _clean_name(name)
         words = _WORD.findall(normalize_name(name))[:_MAX_NAME_WORDS]
         if not name or k < 1:
@@ -131,13 +131,13 @@ _ABOUT_PREDICATE = f"<{terms.SCHEMA_ABOUT}>"
 
 
 def _clean_name(name: str) -> str:
-    """The name as it can be asked for; "" for what is none."""
+    """The name as it can be queried; "" if it is not a name."""
     name = _CONTROL_CHARACTERS.sub(" ", replace_surrogates(name)).strip()
     return name if len(name) <= _MAX_NAME_LENGTH else ""
 
 
 def _contains_words(text: str, words: list[str]) -> bool:
-    """Whether the words are words of the text, the last one perhaps only begun."""
+    """Whether the text has these words; the last one may be a prefix."""
     text_words = _WORD.findall(normalize_name(text))
     return set(words[:-1]) <= set(text_words) and any(word.startswith(words[-1]) for word in text_words)
 

@@ -1,7 +1,4 @@
-"""A graph behind a SPARQL 1.1 endpoint: Wikidata's, or any other's.
-
-The relations of a graph and of one entity, as the endpoint's own triples have them.
-"""
+"""A graph source over a SPARQL 1.1 endpoint, Wikidata's or any other."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -154,7 +151,7 @@ def _declared_value_kind(kind: str) -> str:
 
 class ItemFinder(Protocol):
     def find_item(self, title: str) -> str | None:
-        """The id of what the article of that title is about; None where nobody tells, NotFound without an article."""
+        """The entity id of the article of that title; None if the wiki has none, NotFound without an article."""
 
 
 class WikiEntitySource(EntityDescriber, EntityFinder, Protocol):
@@ -228,7 +225,7 @@ class SparqlGraph:
         )
 
     def find(self, name: str, k: int = 5) -> list[Entity]:
-        """Entities called so, by label or alias, best first; [] when none is."""
+        """Entities by label or alias, best match first."""
         iris = self._finder.find(name, k) if name.strip() and k > 0 else []
         described = self._entities.describe(iris) if iris else {}
         return [described[iri] for iri in iris if iri in described]

@@ -1,4 +1,4 @@
-"""Between the IRIs of one endpoint and the short ids that people use; Wikidata's name spaces unless told otherwise."""
+"""Map the IRIs of an endpoint to short ids and back; Wikidata's namespaces by default."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _MAX_IRI_LENGTH = 2000
 
 @dataclass(frozen=True, slots=True)
 class EntityIdMapping:
-    """What items and relations of an endpoint are called."""
+    """The namespaces of an endpoint's items and relations."""
 
     entity: str = terms.ENTITY_NAMESPACE
     property: str = terms.DIRECT_NAMESPACE
@@ -35,11 +35,11 @@ class EntityIdMapping:
         return self.id_of(iri) != iri
 
     def iri_of(self, entity: str) -> str | None:
-        """The IRI of an id; None for what is neither an id nor an IRI."""
+        """The IRI of an id; None if it is neither an id nor an IRI."""
         return self.entity + entity if _is_short_id(entity) else _validate_iri(entity)
 
     def predicate_of(self, relation: str) -> str | None:
-        """The IRI that a relation's id has as a predicate; None for what is no id."""
+        """The IRI that a relation's id has as a predicate; None if it is no id."""
         return self.property + relation if _is_short_id(relation) else _validate_iri(relation)
 
 

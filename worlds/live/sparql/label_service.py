@@ -1,4 +1,4 @@
-"""Wikidata's SERVICE wikibase:label: found in a query, and written without it where the endpoint has none."""
+"""Wikidata's SERVICE wikibase:label: rewritten as patterns for endpoints without it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def find_label_calls(query: TokenizedQuery) -> list[LabelServiceCall]:
 
 
 def inline_labels(query: TokenizedQuery, calls: Sequence[LabelServiceCall], language: str) -> str:
-    """The query with the labels that the calls would give asked for as patterns of the graph itself."""
+    """The query with its calls of the label service replaced by patterns of the graph."""
     text = query.text
     edits: list[tuple[int, int, str]] = []
     for call in calls:
@@ -103,7 +103,7 @@ def _label_languages(inside: Sequence[SparqlToken], language: str) -> list[str]:
 
 
 def _explicit_labels(inside: Sequence[SparqlToken]) -> Iterator[tuple[str, str, str]]:
-    """What the call asks for by patterns: ?x rdfs:label ?name."""
+    """The labels that the call requests by patterns: ?x rdfs:label ?name."""
     subject = ""
     for place in range(1, len(inside) - 2):
         one, predicate, name = inside[place : place + 3]
@@ -178,7 +178,7 @@ def _is_binding(query: TokenizedQuery, place: int) -> bool:
 
 
 def _build_label_patterns(labels: Sequence[tuple[str, str, str]], languages: Sequence[str], own: str) -> str:
-    """The patterns for all that is wanted; `own` is what the names of their own variables begin with."""
+    """The patterns for the requested labels; `own` is the prefix of their helper variables."""
     parts = []
     for one in dict.fromkeys(one for one, _, _ in labels):
         # A variable without a value would match everything that has a name.

@@ -1,6 +1,6 @@
-"""Asking a SPARQL endpoint: SPARQLWrapper makes the request, the door sends it, the answer becomes a table.
+"""Query a SPARQL endpoint: SPARQLWrapper builds the request, the HTTP client sends it, the response becomes a table.
 
-What SPARQL servers say when they fail, each in its own way, as one sentence that helps to mend the query.
+Error replies of the usual servers become one sentence that helps to repair the query.
 """
 
 import json
@@ -46,7 +46,7 @@ _HTML_TAG_PATTERN = re.compile(r"<[^<>]{0,200}>")
 
 
 def map_failure(status: int, body: bytes, host: str, query: PreparedQuery) -> SourceError:
-    """The error that a status of failure and what came with it mean for whoever wrote the query."""
+    """The error for the query's author, from the error status and body."""
     raw = body.decode("utf-8", "replace")
     message = query.restore_line_numbers(_extract_message(raw))
     if status not in {401, 403, 404, 407} and _TIMEOUT_PATTERN.search(raw):
@@ -106,7 +106,7 @@ _WRAPPER_METHODS = {"GET": (GET, URLENCODED), "POST form": (POST, URLENCODED), "
 
 
 class SparqlClient:
-    """One endpoint behind its door; safe to share between threads."""
+    """Client of one endpoint; thread-safe."""
 
     def __init__(self, door: RecordingHttpClient, endpoint: SparqlEndpoint) -> None:
         self._door = door

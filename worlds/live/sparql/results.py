@@ -1,4 +1,4 @@
-"""The answers of SPARQL endpoints, each as its server writes them, as one kind of table."""
+"""Parse the result formats of SPARQL servers into one table type."""
 
 import json
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def parse_results(body: bytes, host: str) -> Table:
 
 
 def drop_internal_columns(table: Table) -> Table:
-    """The table without columns that the author of a query never wrote, which a SELECT * gives as well."""
+    """The table without the helper columns that SELECT * returns."""
     positions = [n for n, column in enumerate(table.columns) if not column.startswith(INTERNAL_PREFIX)]
     if len(positions) == len(table.columns):
         return table

@@ -1,4 +1,4 @@
-"""A query made fit for one endpoint: checked, with its prefixes, without what is missing there, with a limit."""
+"""Prepare a query for one endpoint: check it, add prefixes and a limit, and rewrite unsupported services."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class PreparedQuery:
     """Columns of other names, in which one row has all names of a thing."""
 
     def restore_line_numbers(self, message: str) -> str:
-        """What a server says of the query with the lines numbered as its author wrote them."""
+        """The server's message with the line numbers of the original query."""
         if not self.added_lines:
             return message
 
@@ -41,7 +41,7 @@ class PreparedQuery:
 
 
 def prepare_query(sparql: str, endpoint: SparqlEndpoint) -> PreparedQuery:
-    """The query as the endpoint can take it; QueryRefused for one that changes anything or asks another server."""
+    """The query as the endpoint accepts it; QueryRefused for updates and calls of other servers."""
     query = tokenize_query(sparql)
     calls = find_label_calls(query)
     for text in dict.fromkeys((sparql, decode_escapes(sparql))):
@@ -82,7 +82,7 @@ def _build_prefix_line(query: TokenizedQuery, endpoint: SparqlEndpoint) -> str:
 
 
 def apply_row_limit(query: TokenizedQuery, rows: int) -> tuple[str, bool]:
-    """The query with a limit of one row more than is given out, so that it is known whether there are more."""
+    """The query with a limit of one row more than returned, to detect truncation."""
     body = query.where_span
     if query.form == "ASK" or body is None:
         return query.text, False

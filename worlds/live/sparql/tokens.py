@@ -1,4 +1,4 @@
-"""A query cut into its tokens, so that it can be added to without being understood whole."""
+"""Tokenize SPARQL, so that a query can be edited without a full parse."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The api.php of a MediaWiki: searching by wikipedia-api, and what that lacks, all through the door."""
+"""Client of a MediaWiki's api.php: search by wikipedia-api, other requests directly, all through the HTTP client."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class WikiSearchHit:
 
 @dataclass(frozen=True, slots=True)
 class WikiPageProperties:
-    """What a wiki tells of one of its pages."""
+    """Properties of a wiki page."""
 
     title: str
     item: str | None = None
@@ -66,7 +66,7 @@ class WikiApi:
         )
 
     def request(self, parameters: Mapping[str, str | int], response_type: type[ResponseT]) -> ResponseT:
-        """What the api says; errors other than of a missing page are a SourceError."""
+        """The parsed response; SourceError for any error but a missing page."""
         query = urlencode({**parameters, "format": "json", "formatversion": 2})
         return parse_response(
             self._door.send(HttpRequest(f"{self._url}?{query}", validate_response=response_validator(response_type))),
@@ -82,7 +82,7 @@ class WikiApi:
         ]
 
     def load_properties(self, titles: Sequence[str]) -> dict[str, WikiPageProperties]:
-        """By each title as it was given: what is told of the page there, redirects followed; without missing ones."""
+        """Page properties by requested title, redirects followed; missing pages are left out."""
         pages: dict[str, WikiPageProperties] = {}
         valid_titles = [title for title in dict.fromkeys(titles) if _is_valid_title(title)]
         for start in range(0, len(valid_titles), _BATCH_SIZE):
@@ -116,13 +116,13 @@ class WikiApi:
         return properties
 
     def has_title_search(self) -> bool:
-        """Whether titles can be searched on their own; where CirrusSearch works they cannot, and need not be."""
+        """Whether the wiki supports title-only search; with CirrusSearch it is neither supported nor needed."""
         reply = self.request({"action": "query", "meta": "siteinfo", "siprop": "extensions"}, ExtensionsResponse)
         return all(extension.name != "CirrusSearch" for extension in reply.query.extensions)
 
 
 class _RecordingTransport(httpx.BaseTransport):
-    """Sends what wikipedia-api searches for in its Wikipedia through the door, to the api.php that is meant."""
+    """Sends the requests of wikipedia-api to the configured api.php through our HTTP client."""
 
     def __init__(self, url: str, door: RecordingHttpClient) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""What a wiki's api.php answers, in types: JSON of any other shape is no answer, and never nothing found."""
+"""Typed responses of a wiki's api.php; JSON of another shape is an error, never an empty result."""
 
 import re
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class WikiSearchMatch(BaseModel):
 
 
 class WikiPageRecord(BaseModel):
-    """A page as a list of pages tells of it; without `pageid` there is none."""
+    """A page in a list of pages; it does not exist if `pageid` is missing."""
 
     title: str
     pageid: int | None = None
@@ -89,7 +89,7 @@ class _ExtensionsResult(BaseModel):
 
 
 class ExtensionsResponse(WikiApiResponse):
-    """The answer to what is installed."""
+    """Response of the query for installed extensions."""
 
     query: _ExtensionsResult
 
@@ -118,7 +118,7 @@ class _SiteLink(BaseModel):
 
 
 class WikibaseEntityRecord(BaseModel):
-    """What a Wikibase tells of one of its entities."""
+    """An entity in a Wikibase response."""
 
     labels: Annotated[dict[str, _LanguageText], _EmptyListAsObject] = {}
     descriptions: Annotated[dict[str, _LanguageText], _EmptyListAsObject] = {}
@@ -149,9 +149,9 @@ ResponseT = TypeVar("ResponseT", bound=WikiApiResponse)
 
 
 def parse_response(answer: HttpResponse, response_type: type[ResponseT]) -> ResponseT:
-    """The answer as it was wanted; NoAnswer for an error that is told under a good status and for any other shape.
+    """The typed response; InvalidResponse for an error under a success status or another shape.
 
-    Busy where asking again may help.
+    ServerBusy if a retry may help.
     """
     host = get_host(answer.url)
     try:

@@ -1,6 +1,6 @@
 """The articles of Wikipedia, or of any MediaWiki, as a text source.
 
-From a question to words that a search engine can match: engines want every word, and know no grammar.
+A question becomes search words, since search engines match every word and know no grammar.
 """
 
 import functools
@@ -67,7 +67,7 @@ def relax_query(query: str) -> list[tuple[str, ...]]:
 
 
 def _is_question(text: str) -> bool:
-    """Whether a text begins as a question does and goes on as one; titles such as In Heaven have capitals only."""
+    """Whether a text reads as a question; titles such as In Heaven have capitals only."""
     first, *others = text.split()
     begins = first.lower() in STOP_WORDS and first.lower() not in {"a", "the", "all", "my"} and text[:1].isupper()
     return begins and any(word[:1].islower() and word not in _CONNECTIVES for word in others)
@@ -146,7 +146,7 @@ class MediaWikiText:
         return ranking.hits(pages)[:k]
 
     def article(self, title: str) -> Article:
-        """The article of that title, redirects followed; Ambiguous where the page only lists what is called so."""
+        """The article of that title, redirects followed; AmbiguousTitle for a disambiguation page."""
         with self._door.shared_deadline():
             return self._load_article(replace_surrogates(title).strip())
 
@@ -176,7 +176,7 @@ class MediaWikiText:
         return Article(resolved_title, page.sentences, item, page.sections, redirected=redirected)
 
     def find_item(self, title: str) -> str | None:
-        """The id of what the article is about, None where the wiki tells none; NotFound without an article."""
+        """The entity id of the article; None if the wiki has none, NotFound without an article."""
         title = replace_surrogates(title).strip()
         with self._door.shared_deadline():
             page = self._api.load_properties([title]).get(title)

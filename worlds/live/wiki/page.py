@@ -1,6 +1,6 @@
-"""A rendered wiki page as plain text: sentences, rows of tables, sections; notes, boxes and hidden parts left out.
+"""Parse a rendered wiki page to plain text: sentences, table rows and sections, without notes, boxes and hidden parts.
 
-Tables and infoboxes as rows, one sentence-like row a line, each value with what heads it.
+Each row of a table or infobox becomes one line with every value after its header.
 """
 
 import functools
@@ -147,7 +147,7 @@ _FORMULA_SELECTOR = ".mwe-math-mathml-inline, .mwe-math-mathml-display, .mwe-mat
 """Hidden from those who see, who are shown a picture of it."""
 _TEX_STYLE_PATTERN = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
 _INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
-"""Marks for typesetting, which nobody reads, types or quotes."""
+"""Invisible typesetting characters, which are removed."""
 _HIDDEN_STYLE_PATTERN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _HEADING_TAGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
 _INLINE_TAGS = frozenset(
@@ -209,7 +209,7 @@ class _WikiPageParser:
         self.choices: list[DisambiguationChoice] = []
 
     def read_node(self, node: LexborNode, depth: int = 0) -> None:
-        """Read what is inside a node; blocks end sentences, tables become rows."""
+        """Read a node's content; blocks end sentences, tables become rows."""
         for child in node.iter(include_text=True):
             if child.mem_id in self._skipped:
                 continue

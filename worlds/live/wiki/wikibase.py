@@ -1,4 +1,4 @@
-"""The wiki behind a graph, asked through its api.php for names and labels; what Wikidata does faster than its graph."""
+"""Names and labels from the api.php of the wiki behind a graph, which is faster than Wikidata's SPARQL endpoint."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
@@ -59,7 +59,7 @@ class WikibaseApi:
         return entities
 
     def find(self, name: str, k: int) -> list[str]:
-        """At most k IRIs of items called so, best first: by the beginnings of names, else by words."""
+        """At most k IRIs of items by name, best match first: by prefix, else by words."""
         language = self._language
         items = self._request(
             WikibaseSearchResponse,

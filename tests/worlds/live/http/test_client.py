@@ -178,7 +178,7 @@ def test_a_host_that_asks_for_rest_gets_it_from_all_threads(
     assert min(later) - refused > 1.5
 
 
-def test_a_rest_longer_than_the_call_may_take_is_told_at_once_with_the_time(
+def test_a_retry_after_beyond_the_timeout_is_reported_at_once_with_its_time(
     server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     server.will(status(429, Retry_After="300"))
@@ -188,7 +188,7 @@ def test_a_rest_longer_than_the_call_may_take_is_told_at_once_with_the_time(
     assert [request.path for request in server.asked] == ["/first"]
 
 
-def test_no_more_requests_are_open_than_the_policy_says_whatever_the_door(
+def test_concurrent_requests_stay_within_the_policy_across_clients(
     server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     server.will(says({"a": 1}, seconds=0.1))
@@ -224,7 +224,7 @@ def test_what_many_ask_at_the_same_moment_is_asked_once(server: Moody, door: Cal
     assert len(server.asked) == 1
 
 
-def test_waiting_in_vain_for_a_place_is_told(server: Moody, door: Callable[..., RecordingHttpClient]):
+def test_waiting_for_a_slot_times_out_with_a_message(server: Moody, door: Callable[..., RecordingHttpClient]):
     free = threading.Event()
     server.will(lambda handler: (free.wait(60), says({"a": 1})(handler))[1])
     with ThreadPoolExecutor() as threads:
@@ -263,7 +263,7 @@ def test_several_requests_are_one_call_with_one_limit(server: Moody, door: Calla
     assert patient.send(HttpRequest(f"{server.url}/again")).status == 200
 
 
-def test_nothing_is_asked_without_a_contact_and_the_contact_is_told(
+def test_no_request_is_sent_without_a_contact_and_the_contact_is_in_the_user_agent(
     server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     server.will(says({"a": 1}))
@@ -298,7 +298,7 @@ def test_redirects_within_the_host_are_followed_but_not_for_ever(
         door().send(HttpRequest(f"{server.url}/round"))
 
 
-def test_a_name_without_an_address_is_told(answers: ResponseCache):
+def test_an_unresolvable_host_is_reported(answers: ResponseCache):
     nowhere = RecordingHttpClient(RequestPolicy(frozenset({"nowhere.invalid"}), max_attempts=1), answers, WHO)
     with pytest.raises(SourceUnavailable, match="could not be reached"):
         nowhere.send(HttpRequest("https://nowhere.invalid/api"))
@@ -336,7 +336,7 @@ def test_a_recorded_answer_is_given_until_it_is_too_old(
     assert len(server.asked) == 1
 
 
-def test_offline_the_record_answers_however_old_and_nobody_is_asked(
+def test_offline_recorded_responses_are_used_however_old(
     server: Moody, door: Callable[..., RecordingHttpClient], answers: ResponseCache
 ):
     server.will(says({"now": 1}))
@@ -352,7 +352,7 @@ def test_offline_the_record_answers_however_old_and_nobody_is_asked(
     assert server.asked == []
 
 
-def test_a_verdict_on_what_was_asked_is_told_again_offline_and_asked_again_online(
+def test_a_recorded_refusal_is_repeated_offline_and_requested_again_online(
     server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     server.will(status(400, b"Parse error at 1:7"), status(400, b"Parse error at 1:7"), says({"a": 1}))
@@ -395,7 +395,7 @@ def json_of_php(text: str) -> str:
 
 
 @pytest.mark.parametrize("place", ["http://127.0.0.1:99999/", "http://[bad/", "http://127.0.0.1:abc/"])
-def test_a_redirect_to_what_is_no_address_is_told(place: str, server: Moody, door: Callable[..., RecordingHttpClient]):
+def test_a_redirect_to_an_invalid_url_is_reported(place: str, server: Moody, door: Callable[..., RecordingHttpClient]):
     server.will(status(302, Location=place))
     with pytest.raises(InvalidResponse, match="redirects to what is no address"):
         door().send(HttpRequest(server.url))
@@ -410,7 +410,7 @@ def test_a_redirect_in_other_scripts_is_followed_as_browsers_do(
 
 
 @pytest.mark.parametrize("spelled", [json.dumps, json_of_php, escape, quote_plus])
-def test_a_key_is_known_in_whatever_form_a_host_repeats_it(
+def test_a_key_is_redacted_in_any_encoding(
     spelled: Callable[[str], str], server: Moody, door: Callable[..., RecordingHttpClient]
 ):
     key = 'k/9&"+aQ=='

@@ -106,7 +106,7 @@ def test_many_threads_and_two_processes_lose_nothing(tmp_path: Path):
     assert shared.body.split()[0] in {b"left", b"right"}
 
 
-def test_a_file_that_is_no_record_is_told(tmp_path: Path):
+def test_a_file_that_is_no_response_cache_is_an_error(tmp_path: Path):
     (tmp_path / RESPONSE_CACHE_FILE).write_bytes(b"this is no database" * 100)
     with pytest.raises(SourceUnavailable, match="cannot be opened") as failed:
         ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_record_is_told(tmp_path: Path):
 
 
 @pytest.mark.parametrize("damage", ["update bodies set packed = x'00'", "update answers set headers = '{'"])
-def test_a_record_that_was_damaged_is_told(damage: str, tmp_path: Path):
+def test_a_damaged_response_cache_is_an_error(damage: str, tmp_path: Path):
     file = tmp_path / RESPONSE_CACHE_FILE
     answers = ResponseCache(file)
     answers.store("a question", HttpResponse("http://h.example/", 200, {}, b"{}", datetime.now(UTC)))

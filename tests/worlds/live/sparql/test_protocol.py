@@ -138,7 +138,7 @@ def test_labels_are_those_of_the_service_wherever_it_is_called(case, server, tmp
     assert len(table.rows) == len(rows)
 
 
-def test_a_mistake_is_told_in_one_sentence_with_its_line(server, tmp_path):
+def test_a_syntax_error_is_reported_in_one_sentence_with_its_line(server, tmp_path):
     graph = live_graph(endpoint_of(server, "isle"), tmp_path)
     with pytest.raises(QueryRefused, match=r"no valid SELECT or ASK: .*(2:|line 2)") as refused:
         graph.query("SELECT ?x WHERE {\n ?x wdt:P22 ?y ?z ?w . }\nLIMIT 3")
@@ -147,7 +147,7 @@ def test_a_mistake_is_told_in_one_sentence_with_its_line(server, tmp_path):
 
 
 @LIVE
-def test_virtuosos_own_limit_of_rows_is_told(virtuoso, tmp_path):
+def test_the_row_limit_of_virtuoso_is_reported(virtuoso, tmp_path):
     graph = live_graph(endpoint_of(virtuoso, "real", rows=10_000), tmp_path)
     table = graph.query("SELECT ?s ?p ?o { ?s ?p ?o }")
     assert (len(table.rows), table.truncated) == (MOST_ROWS, True)

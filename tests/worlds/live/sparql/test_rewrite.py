@@ -115,7 +115,7 @@ def test_prefixes_are_added_that_the_parser_needs_and_none_twice(made):
 
 
 @given(st.text(string.printable, max_size=60), st.text(string.printable, max_size=30))
-def test_whatever_is_typed_is_refused_or_begins_as_a_question(before, after):
+def test_any_text_is_refused_or_is_a_select_or_ask(before, after):
     try:
         prepared = prepare_query(f"{before} SERVICE <http://evil.example/> {after}", PLAIN)
     except QueryRefused:

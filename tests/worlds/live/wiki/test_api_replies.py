@@ -46,7 +46,7 @@ def answer(value: Any) -> HttpResponse:
 
 
 @given(VALUES, st.sampled_from(KINDS))
-def test_whatever_comes_is_read_or_told_in_a_sentence(value: Any, kind: type[WikiApiResponse]):
+def test_any_reply_is_parsed_or_reported_in_one_sentence(value: Any, kind: type[WikiApiResponse]):
     message = "w.example"
     try:
         parse_response(answer(value), kind)
@@ -64,7 +64,7 @@ def test_an_answer_to_something_else_is_never_taken_for_nothing_found(value: Any
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"query":' * 200_000, b"[" * 50_000 + b"]" * 50_000, b'{"query'])
-def test_json_nested_without_end_or_cut_off_is_told(body: bytes):
+def test_deeply_nested_or_truncated_json_is_reported(body: bytes):
     with pytest.raises(InvalidResponse, match="cut off or broken"):
         parse_response(answer(body), PagesResponse)
 

@@ -95,7 +95,7 @@ def test_real_articles_come_back_word_by_word_with_the_ids_of_what_they_are_abou
         assert "".join(article.text.split()) == "".join(page.text.replace("'''", "").split())
 
 
-def test_a_redirect_is_followed_and_told(text: MediaWikiText):
+def test_a_redirect_is_followed_and_reported(text: MediaWikiText):
     article = text.article("North Bridge")
     assert (article.title, article.entity, article.redirected) == ("Northbridge", "Q9001", "North Bridge")
 
@@ -120,7 +120,7 @@ def test_a_page_of_choices_offers_them_with_ids_and_descriptions(text: MediaWiki
     assert [hit.title for hit in people.value.choices] == ["Ada Reed"]
 
 
-def test_what_is_not_there_is_told_with_what_is_near(text: MediaWikiText):
+def test_a_missing_article_is_reported_with_near_titles(text: MediaWikiText):
     with pytest.raises(NotFound, match="no article titled 'Ada Reed of Northbridge'; the nearest are 'Ada Reed'"):
         text.article("Ada Reed of Northbridge")
     for title in (

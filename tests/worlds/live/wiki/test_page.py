@@ -62,7 +62,7 @@ TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]
 
 
 @given(cells=st.lists(st.lists(TEXT, min_size=2, max_size=2), min_size=1, max_size=4))
-def test_whatever_stands_in_a_cell_comes_out_as_plain_text(cells: list[list[str]]):
+def test_any_cell_content_becomes_plain_text(cells: list[list[str]]):
     rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells)
     plain = [[" ".join(part for part in " ".join(text.split()).split("; ") if part) for text in row] for row in cells]
     lines = page(f"<table>{rows}</table>")
@@ -139,7 +139,7 @@ def test_the_rows_of_an_infobox_follow_the_introduction():
     )
 
 
-def test_marks_that_nobody_types_are_left_out_of_what_is_quoted():
+def test_invisible_characters_are_removed():
     page = parse_page("<p>Ada\u200b Reed was a light&shy;house keeper&#8203; in &rlm;North\u2060bridge.</p>", "en")
     assert page.sentences == ("Ada Reed was a lighthouse keeper in Northbridge.",)
 
