@@ -1,4 +1,4 @@
-"""The libraries of this store, version by version, and all approved traces; one of them chosen."""
+"""The list of library versions and of all approved traces, one of which is open."""
 
 from collections import Counter
 from functools import lru_cache
@@ -14,11 +14,11 @@ from db.libraries import DemonstrationFilter, LibraryVersion
 from runs.services import Services
 
 RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
-"""Versions of a library that stand in the open, and older ones that are listed at all."""
+"""Versions of a library that are always shown, and the most older ones that are listed."""
 
 
 def list_versions(database: Database) -> list[LibraryVersion]:
-    """Every version, by name, the latest of each first."""
+    """Every version, by name, the latest of library first."""
     with database.read() as session:
         return _cached_versions(database, libraries.count_versions(session))
 
@@ -30,24 +30,24 @@ def _cached_versions(database: Database, _count: int) -> list[LibraryVersion]:
 
 
 def choose_library(services: Services) -> SelectedLibrary:
-    """Draw the list; what the address names, else all approved traces."""
+    """Draw the list of libraries; gives the one that the link names, else all approved traces."""
     versions = list_versions(services.database)
     every = [SelectedLibrary(services, None), *(SelectedLibrary(services, version) for version in versions)]
     named = str(st.query_params.get("library", APPROVED))
-    chosen = next((each for each in every if named in (each.reference, _name_if_latest(each, every))), None)
+    chosen = next((library for library in every if named in (library.reference, _name_if_latest(library, every))), None)
     if chosen is None and named != APPROVED:
         st.warning(escape_markdown(f"There is no library {named!r}; choose one from the list."))
     chosen = chosen or every[0]
-    older = [each for each in _older_versions(every) if each is not chosen]
-    for each in every:
-        if each not in older:
-            _show_row(each, chosen=each is chosen)
+    older = [library for library in _older_versions(every) if library is not chosen]
+    for library in every:
+        if library not in older:
+            _show_row(library, chosen=library is chosen)
     if older:
         with st.expander(pluralize(len(older), "older version")):
-            for each in older[:MAX_OLDER_VERSIONS]:
-                _show_row(each, chosen=False)
+            for library in older[:MAX_OLDER_VERSIONS]:
+                _show_row(library, chosen=False)
             if len(older) > MAX_OLDER_VERSIONS:
-                st.caption("`showhow library list` names all; the address takes any of them.")
+                st.caption("`showhow library list` names all; a link can name any of them.")
     if len(every) == 1:
         st.caption("No version is frozen yet. Freeze one: questions are answered with the demonstrations of a version.")
     return chosen
@@ -58,20 +58,20 @@ def _name_if_latest(library: SelectedLibrary, every: list[SelectedLibrary]) -> s
     if library.version is None:
         return APPROVED
     name = library.version.name
-    latest = next(each for each in every if each.version is not None and each.version.name == name)
+    latest = next(other for other in every if other.version is not None and other.version.name == name)
     return name if latest is library else None
 
 
 def _older_versions(every: list[SelectedLibrary]) -> list[SelectedLibrary]:
-    """All but the latest few of each library."""
+    """All but the latest few versions of each library."""
     seen: Counter[str] = Counter()
-    found = []
-    for each in every:
-        if each.version is not None:
-            seen[each.version.name] += 1
-            if seen[each.version.name] > RECENT_VERSIONS:
-                found.append(each)
-    return found
+    older = []
+    for library in every:
+        if library.version is not None:
+            seen[library.version.name] += 1
+            if seen[library.version.name] > RECENT_VERSIONS:
+                older.append(library)
+    return older
 
 
 def _show_row(library: SelectedLibrary, *, chosen: bool) -> None:
@@ -96,11 +96,11 @@ def _show_row(library: SelectedLibrary, *, chosen: bool) -> None:
 def _format_caption(version: LibraryVersion) -> str:
     parts = [
         pluralize(version.demonstrations, "demonstration"),
-        f"{version.frozen_at:%d %b %Y} by {version.card.get('by', 'nobody known')}",
+        f"{version.frozen_at:%d %b %Y} by {version.card.get('by', 'unknown')}",
     ]
     licence = str(version.card.get("licence", ""))
     parts += [licence] if licence else []
-    parts += ["gives away tested questions"] if version.card.get("leaks") else []
+    parts += ["includes test questions"] if version.card.get("leaks") else []
     return " · ".join(parts)
 
 

@@ -84,8 +84,8 @@ def _result_cell_view(value: Any, name: str, place: str) -> View | None:
     if value is None:
         return None
     kind = _value_kind(value, name)
-    shown = value if kind else _format_value(value)
-    return {"value": shown, "shown": shown, "label": None, "kind": kind, "pointer": f"{place}/{_escape_pointer(name)}"}
+    text = value if kind else _format_value(value)
+    return {"value": text, "shown": text, "label": None, "kind": kind, "pointer": f"{place}/{_escape_pointer(name)}"}
 
 
 def _lines_view(result: Any, notes: list[str]) -> View:
@@ -104,8 +104,8 @@ def _iterate_lines(value: Any, name: str, pointer: str, depth: int) -> Iterator[
         inner = [(str(place), item) for place, item in enumerate(value)]
     if not inner:
         kind = _value_kind(value, name)
-        shown = value if kind else _format_value(value)
-        yield {"depth": depth, "name": name, "value": shown, "kind": kind, "pointer": pointer}
+        text = value if kind else _format_value(value)
+        yield {"depth": depth, "name": name, "value": text, "kind": kind, "pointer": pointer}
         return
     if name:
         yield {"depth": depth, "name": name, "value": "", "kind": None, "pointer": pointer}
@@ -270,10 +270,10 @@ def _known_names(sentence: str, words: list[tuple[int, int]], is_known_name: Nam
     while first < len(words):
         lasts = range(min(len(words), first + _MAX_NAME_WORDS) - 1, first - 1, -1)
         candidates = ((last, _trim(sentence, words[first][0], words[last][1])) for last in lasts)
-        known = next(((last, span) for last, span in candidates if _is_name(sentence, span, is_known_name)), None)
-        if known is not None:
-            yield known[1]
-        first = known[0] + 1 if known is not None else first + 1
+        match = next(((last, span) for last, span in candidates if _is_name(sentence, span, is_known_name)), None)
+        if match is not None:
+            yield match[1]
+        first = match[0] + 1 if match is not None else first + 1
 
 
 def _is_name(sentence: str, span: tuple[int, int], is_known_name: NameLookup) -> bool:

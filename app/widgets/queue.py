@@ -172,7 +172,8 @@ def _show_queue(database: Database, project: Project, person: User) -> None:
         fix = partial(fork_returned_trace, database, item.trace.id, person.id)
         _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
     for item in drafts:
-        note = f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC"
+        fork = f", forked at step {item.trace.parent_position}" if item.trace.parent_position else ""
+        note = f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC{fork}"
         _show_queue_entry("Continue", item.trace.id, item.question.text, note, partial(_same_id, item.trace.id))
     for question, reason in skipped:
         unskip = partial(_unskip_question, database, question.id, person.id)
