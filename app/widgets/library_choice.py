@@ -18,7 +18,7 @@ RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
 
 
 def list_versions(database: Database) -> list[LibraryVersion]:
-    """Every version, by name, the latest of library first."""
+    """Every version, by name, the latest version of each library first."""
     with database.read() as session:
         return _cached_versions(database, libraries.count_versions(session))
 
