@@ -29,7 +29,7 @@ def show_comparison(library: SelectedLibrary) -> None:
         "What has changed since",
         others,
         index=_default_earlier_index(library, others),
-        format_func=lambda each: each.title,
+        format_func=lambda other: other.title,
         key=f"compare_{library.reference or 'approved'}",
         width=420,
     )
@@ -55,26 +55,26 @@ def _default_earlier_index(library: SelectedLibrary, others: Sequence[SelectedLi
     if library.version is None:
         return 0
     name, number = library.version.name, library.version.number
-    mine = (place for place, each in enumerate(others) if each.version and each.version.name == name)
+    mine = (place for place, other in enumerate(others) if other.version and other.version.name == name)
     return next((place for place in mine if (others[place].version or library.version).number < number), 0)
 
 
-def _show_changes(title: str, found: Sequence[Demonstration], key: str) -> None:
-    if not found:
+def _show_changes(title: str, demonstrations: Sequence[Demonstration], key: str) -> None:
+    if not demonstrations:
         return
-    st.subheader(f"{title} ({len(found):,})", anchor=False)
+    st.subheader(f"{title} ({len(demonstrations):,})", anchor=False)
     rows = [
         [
-            TableCell(each.question, go=str(each.trace_id)),
-            TableCell(each.project),
-            TableCell(each.author or each.reasoner),
-            TableCell(f"{len(each.tools)}", number=True),
+            TableCell(demonstration.question, go=str(demonstration.trace_id)),
+            TableCell(demonstration.project),
+            TableCell(demonstration.author or demonstration.reasoner),
+            TableCell(f"{len(demonstration.tools)}", number=True),
         ]
-        for each in found[:MAX_LISTED_CHANGES]
+        for demonstration in demonstrations[:MAX_LISTED_CHANGES]
     ]
     show_table(("question", "project", "by", "actions"), rows, key=f"compare_{key}", label=title, go=_request_open)
-    if len(found) > MAX_LISTED_CHANGES:
-        st.caption(f"and {len(found) - MAX_LISTED_CHANGES:,} more")
+    if len(demonstrations) > MAX_LISTED_CHANGES:
+        st.caption(f"and {len(demonstrations) - MAX_LISTED_CHANGES:,} more")
 
 
 def _request_open(trace: str) -> None:

@@ -80,17 +80,19 @@ def show_demonstrations(library: SelectedLibrary) -> None:
             "some with `showhow traces import FILE`; they appear here."
         )
         return
-    wanted = show_demonstration_filters(library.choices(), key=library.reference or "approved", on_change=reset_list)
-    count = library.count(wanted)
+    conditions = show_demonstration_filters(
+        library.choices(), key=library.reference or "approved", on_change=reset_list
+    )
+    count = library.count(conditions)
     if not count:
         st.info("No matches. Try fewer filters.")
         return
     start = min(list_start(), (count - 1) // PAGE_SIZE * PAGE_SIZE)
-    listed = library.page(wanted, start, PAGE_SIZE)
+    listed = library.page(conditions, start, PAGE_SIZE)
     chosen = _selected_id(listed)
     left, right = st.columns([1, 1.8], gap="medium")
     with left, st.container(key="list_demonstrations"):
-        _show_list(library, wanted, listed, chosen)
+        _show_list(library, conditions, listed, chosen)
     with right:
         show_demonstration(library.services.database, chosen)
 
@@ -107,31 +109,31 @@ def _selected_id(listed: list[Demonstration]) -> UUID:
 
 
 def _show_list(
-    library: SelectedLibrary, wanted: DemonstrationFilter, listed: list[Demonstration], chosen: UUID
+    library: SelectedLibrary, conditions: DemonstrationFilter, listed: list[Demonstration], chosen: UUID
 ) -> None:
-    count, start = library.count(wanted), list_start()
+    count, start = library.count(conditions), list_start()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        ids = [each.trace_id for each in listed]
+        ids = [demonstration.trace_id for demonstration in listed]
         place = ids.index(chosen) if chosen in ids else None
         here = f"{start + place + 1:,} of {count:,}" if place is not None else f"{count:,} demonstrations"
         st.caption(here, width="content")
         st.space("stretch")
         if st.button("Export …", key="export", shortcut="Alt+E", type="tertiary"):
-            show_export_dialog(library, wanted)
+            show_export_dialog(library, conditions)
     with st.container(horizontal=True, gap="small"):
         _show_navigation_button("Previous", "previous", "Alt+P", _previous_target(ids, place, start))
         _show_navigation_button("Next", "next", "Alt+N", _next_target(ids, place, start, count))
-    for each in listed:
+    for demonstration in listed:
         with st.container(gap=None):
             st.button(
-                escape_markdown(_truncate(each.question)),
-                key=f"demonstration_{each.trace_id.hex}",
-                type="primary" if each.trace_id == chosen else "tertiary",
+                escape_markdown(_truncate(demonstration.question)),
+                key=f"demonstration_{demonstration.trace_id.hex}",
+                type="primary" if demonstration.trace_id == chosen else "tertiary",
                 width="stretch",
                 on_click=go_to_demonstration,
-                args=(str(each.trace_id), start),
+                args=(str(demonstration.trace_id), start),
             )
-            st.caption(escape_markdown(_format_caption(each)))
+            st.caption(escape_markdown(_format_caption(demonstration)))
     if count > PAGE_SIZE:
         with st.container(horizontal=True, gap="small"):
             _show_navigation_button("Earlier", "earlier", None, (FIRST, start - PAGE_SIZE) if start else None)
@@ -163,10 +165,13 @@ def _truncate(text: str) -> str:
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
-def _format_caption(each: Demonstration) -> str:
-    parts = [each.author or each.reasoner, f"{len(each.tools)} {'action' if len(each.tools) == 1 else 'actions'}"]
-    parts += [each.kind] if each.kind else []
-    parts += [f"{each.rating:.1f} stars"] if each.rating is not None else []
+def _format_caption(demonstration: Demonstration) -> str:
+    parts = [
+        demonstration.author or demonstration.reasoner,
+        f"{len(demonstration.tools)} {'action' if len(demonstration.tools) == 1 else 'actions'}",
+    ]
+    parts += [demonstration.kind] if demonstration.kind else []
+    parts += [f"{demonstration.rating:.1f} stars"] if demonstration.rating is not None else []
     return " · ".join(parts)
 
 

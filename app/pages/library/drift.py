@@ -74,17 +74,17 @@ def _show_report(database: Database, report: Report) -> None:
         return
     rows = [
         [
-            TableCell(each["question"], go=each["trace"]),
-            TableCell(each["state"]),
-            TableCell(", ".join(str(step["position"]) for step in each["steps"])),
+            TableCell(trace["question"], go=trace["trace"]),
+            TableCell(trace["state"]),
+            TableCell(", ".join(str(step["position"]) for step in trace["steps"])),
         ]
-        for each in changed[:MAX_LISTED_TRACES]
+        for trace in changed[:MAX_LISTED_TRACES]
     ]
     show_table(("question", "state", "steps"), rows, key="drifted", label="Traces that differ", go=_select_trace)
     if len(changed) > MAX_LISTED_TRACES:
         st.caption(f"and {len(changed) - MAX_LISTED_TRACES:,} more; `showhow traces replay --json` lists all")
-    wanted = st.query_params.get("drifted", changed[0]["trace"])
-    chosen = next((each for each in changed if each["trace"] == wanted), changed[0])
+    requested = st.query_params.get("drifted", changed[0]["trace"])
+    chosen = next((trace for trace in changed if trace["trace"] == requested), changed[0])
     _show_trace_drift(database, chosen)
 
 
@@ -99,9 +99,11 @@ def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
             person = current_user(database)
             st.switch_page("annotate/page.py", query_params={"you": person.name, "trace": chosen["trace"]})
     for step in chosen["steps"]:
-        given = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
+        arguments = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
         why = f" · {escape_markdown(step['why'])}" if step["why"] else ""
-        st.markdown(f"**Step {step['position']}** · {escape_markdown(step['tool'])} · {escape_markdown(given)}{why}")
+        st.markdown(
+            f"**Step {step['position']}** · {escape_markdown(step['tool'])} · {escape_markdown(arguments)}{why}"
+        )
         if step["before"] == step["now"]:
             st.caption("It says the same; the data behind it, which later steps take values from, differ.")
         then, now = st.columns(2, gap="small")
@@ -113,8 +115,8 @@ def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
 
 
 def _render_side(name: str, text: str) -> str:
-    shown = text or '<span class="nothing">nothing</span>'
-    return f'<div class="beside"><p class="name">{name}</p><div class="text">{shown}</div></div>'
+    body = text or '<span class="nothing">nothing</span>'
+    return f'<div class="beside"><p class="name">{name}</p><div class="text">{body}</div></div>'
 
 
 def highlight_changes(before: str, now: str) -> tuple[str, str]:

@@ -30,14 +30,17 @@ class ExportFile:
 
 
 @st.dialog("Export demonstrations", width="large")
-def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) -> None:
+def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter) -> None:
     """Ask for the format, write, tell the losses, offer the file."""
-    count = library.count(wanted)
+    count = library.count(conditions)
     st.markdown(
-        f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(wanted)}"
+        f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(conditions)}"
     )
     name = st.selectbox(
-        "Format", writable_formats(), key="export_format", format_func=lambda each: f"{each}: {FORMATS[each].purpose}"
+        "Format",
+        writable_formats(),
+        key="export_format",
+        format_func=lambda format_name: f"{format_name}: {FORMATS[format_name].purpose}",
     )
     if count > MAX_EXPORTED:
         st.info(
@@ -47,7 +50,7 @@ def show_export_dialog(library: SelectedLibrary, wanted: DemonstrationFilter) ->
         return
     with st.spinner("Writing …"):
         try:
-            written = _write_export(library, wanted, name)
+            written = _write_export(library, conditions, name)
         except (FormatError, StoreError) as refused:
             st.error(escape_markdown(str(refused)))
             return
@@ -72,11 +75,11 @@ def describe_filter(conditions: DemonstrationFilter) -> str:
     return escape_markdown(", ".join(parts)) if parts else "no filter"
 
 
-def _write_export(library: SelectedLibrary, wanted: DemonstrationFilter, name: str) -> ExportFile:
+def _write_export(library: SelectedLibrary, conditions: DemonstrationFilter, name: str) -> ExportFile:
     # Some formats seek in what they write, and all of it need not lie in memory twice.
     services = library.services
     with tempfile.TemporaryFile() as file, services.database.read() as session:
-        ids = list_matching_ids(session, wanted, library.id)
+        ids = list_matching_ids(session, conditions, library.id)
         losses = find_writer(name)(build_export(services.tool_registry(), session, load_traces(session, ids)), file)
         file.seek(0)
         return ExportFile(file.read(), losses)

@@ -11,6 +11,7 @@ from app.pages.library.selected import LibraryStamp, SelectedLibrary, load_demon
 from app.widgets.chart import BAR_COLOUR, show_bar_chart
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
+from db.database import Database
 from fewshot_library.kernel import encode_actions
 from fewshot_library.map import SequenceMap, build_sequence_map
 from fewshot_library.statistics import LibraryStatistics
@@ -56,8 +57,8 @@ def show_library_overview(library: SelectedLibrary) -> None:
 
 def _show_card(card: Mapping[str, Any]) -> None:
     st.subheader("Card", anchor=False)
-    told = {name: _format_value(value) for name, value in card.items() if value not in ("", [], {}, None)}
-    rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in told.items()]
+    values = {name: _format_value(value) for name, value in card.items() if value not in ("", [], {}, None)}
+    rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in values.items()]
     show_table(("what", "value"), rows, key="card", label="The card of this version")
     if not card.get("licence"):
         st.caption("The card names no licence, so its terms of use are unknown.")
@@ -65,7 +66,7 @@ def _show_card(card: Mapping[str, Any]) -> None:
 
 def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {each}" for name, each in value.items())
+        return ", ".join(f"{name}: {entry}" for name, entry in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -102,22 +103,22 @@ def _show_counts(counted: LibraryStatistics) -> None:
         for title, unit, counts, of in charts:
             # Most libraries have one world, which the card names.
             if len(counts) > (1 if title == "Worlds" else 0):
-                shown = dict(list(counts.items())[:25])
-                show_bar_chart(title, unit, shown, key=title.split()[0].rstrip(",").lower(), of=of)
+                top_counts = dict(list(counts.items())[:25])
+                show_bar_chart(title, unit, top_counts, key=title.split()[0].rstrip(",").lower(), of=of)
 
 
 @lru_cache(maxsize=16)
-def _compute_map(stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]]:
+def _compute_map(database: Database, stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]]:
     """The map and its most used sequences."""
-    sequences = [each.tools for each in load_demonstrations(stamp)]
-    found = encode_actions(sequences)
-    drawn = build_sequence_map(found)
-    used = np.bincount(found.groups.labels, minlength=len(found.sequences))
-    first = found.groups.order[found.groups.starts]
-    return drawn, [
+    sequences = [demonstration.tools for demonstration in load_demonstrations(database, stamp)]
+    encoded = encode_actions(sequences)
+    sequence_map = build_sequence_map(encoded)
+    used = np.bincount(encoded.groups.labels, minlength=len(encoded.sequences))
+    first = encoded.groups.order[encoded.groups.starts]
+    return sequence_map, [
         {
-            "x": round(float(drawn.coordinates[place, 0]), 4),
-            "y": round(float(drawn.coordinates[place, 1]), 4),
+            "x": round(float(sequence_map.coordinates[place, 0]), 4),
+            "y": round(float(sequence_map.coordinates[place, 1]), 4),
             "demonstrations": int(used[place]),
             "actions": " > ".join(sequences[int(first[place])]) or "no action",
         }
@@ -127,24 +128,24 @@ def _compute_map(stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]
 
 def _show_map(library: SelectedLibrary) -> None:
     st.subheader("Map of the action sequences", anchor=False)
-    drawn, rows = _compute_map(library.stamp())
+    sequence_map, rows = _compute_map(library.services.database, library.stamp())
     if len(rows) == 1:
         st.caption(f"All demonstrations have the same sequence of actions: {escape_markdown(rows[0]['actions'])}.")
         return
     rest = (
         "the rest cannot be drawn in two dimensions"
-        if drawn.explained_variance[1] < NEARLY_ALL
+        if sequence_map.explained_variance[1] < NEARLY_ALL
         else "nothing is left out"
     )
     st.caption(
         "Each circle is one sequence of actions; its size is the number of demonstrations. Near circles are similar "
-        f"sequences. The map shows {drawn.explained_variance[1]:.0%} of the distances between them; {rest}."
+        f"sequences. The map shows {sequence_map.explained_variance[1]:.0%} of the distances between them; {rest}."
     )
     with st.container(horizontal=True, gap="medium"):
         st.vega_lite_chart(
             _map_chart(rows), width=500, key="map", alt="Map of the sequences of actions; the table has them"
         )
-        told = [
+        table = [
             [
                 TableCell(row["actions"]),
                 TableCell(f"{row['demonstrations']:,}", number=True),
@@ -154,7 +155,7 @@ def _show_map(library: SelectedLibrary) -> None:
             for row in rows
         ]
         with st.container(width=500):
-            show_table(("actions", "times", "x", "y"), told, key="map_table", label="Sequences of actions on the map")
+            show_table(("actions", "times", "x", "y"), table, key="map_table", label="Sequences of actions on the map")
 
 
 def _map_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -40,13 +40,15 @@ def rank_candidates(chosen: SelectedDemonstrations, count: int) -> list[int]:
     return [*picks, *[item for item in order if item not in out]][: max(count, len(picks))]
 
 
-def build_points(chosen: SelectedDemonstrations, library: LoadedLibrary, drawn: SequenceMap) -> list[dict[str, Any]]:
+def build_points(
+    chosen: SelectedDemonstrations, library: LoadedLibrary, sequence_map: SequenceMap
+) -> list[dict[str, Any]]:
     """What is drawn of each candidate; `pick` numbers the picks from 1 and is 0 for the others."""
     picks = len(chosen.selection.picks)
     groups = library.pool.actions.groups.labels
     return [
         {
-            "place": round(float(drawn.coordinates[groups[item], 0]), 4),
+            "place": round(float(sequence_map.coordinates[groups[item], 0]), 4),
             "relevance": round(float(chosen.selection.cosines[item]), 4),
             "question": library.demonstrations[item].question,
             "actions": " > ".join(library.demonstrations[item].tools),
@@ -193,13 +195,13 @@ def _waiting_message(library: SelectedLibrary) -> str:
 def _show_examples(library: SelectedLibrary) -> None:
     st.caption("Type the question that demonstrations are wanted for, or try one of the library's own:")
     with st.container(gap="small", key="examples"):
-        for each in library.page(DemonstrationFilter(), 0, EXAMPLE_COUNT):
+        for demonstration in library.page(DemonstrationFilter(), 0, EXAMPLE_COUNT):
             st.button(
-                escape_markdown(each.question),
-                key=f"example_{each.trace_id.hex}",
+                escape_markdown(demonstration.question),
+                key=f"example_{demonstration.trace_id.hex}",
                 type="tertiary",
                 on_click=_fill_question,
-                args=(each.question,),
+                args=(demonstration.question,),
             )
 
 
@@ -210,8 +212,8 @@ def _fill_question(question: str) -> None:
 def _show_picks(
     database: Database, chosen: SelectedDemonstrations, opened: LoadedLibrary, way: SelectionOptions
 ) -> None:
-    for each in chosen.excluded:
-        st.caption(f":material/block: Left out, since it asks the same: {escape_markdown(each.question)}")
+    for demonstration in chosen.excluded:
+        st.caption(f":material/block: Left out, since it asks the same: {escape_markdown(demonstration.question)}")
     picks = chosen.selection.picks
     if not picks:
         st.info("Nothing is left to choose from. Let the question itself be chosen, or freeze a larger version.")
@@ -224,20 +226,20 @@ def _show_picks(
             "demonstrations differ from each other than were asked for."
         )
     with st.container(horizontal=True, gap="small", key="picks"):
-        for place, each in enumerate(chosen.demonstrations):
+        for place, demonstration in enumerate(chosen.demonstrations):
             with st.container(border=True, width=330, gap="small", key=f"pick_{place + 1}"):
                 st.button(
-                    f"**{place + 1}** {escape_markdown(each.question)}",
+                    f"**{place + 1}** {escape_markdown(demonstration.question)}",
                     key=f"open_pick_{place}",
                     type="tertiary",
                     help="Open the demonstration",
                     on_click=_request_open,
-                    args=(str(each.trace_id),),
+                    args=(str(demonstration.trace_id),),
                 )
                 st.html(render_pick_reasons(chosen, opened, place))
     _show_drawings(chosen, opened)
-    if wanted := st.session_state.pop("console_open", None):
-        open_demonstration(database, UUID(wanted))
+    if requested := st.session_state.pop("console_open", None):
+        open_demonstration(database, UUID(requested))
 
 
 def _request_open(trace: str) -> None:
@@ -250,8 +252,8 @@ def _compute_map(opened: LoadedLibrary, distance: str) -> SequenceMap:
 
 
 def _show_drawings(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> None:
-    drawn = _compute_map(opened, chosen.selection.config.distance)
-    rows = build_points(chosen, opened, drawn)
+    sequence_map = _compute_map(opened, chosen.selection.config.distance)
+    rows = build_points(chosen, opened, sequence_map)
     with st.container(horizontal=True, gap="medium", key="drawings"):
         with st.container(width=500, gap="small"):
             st.markdown("**How near, and what is done**")
@@ -260,7 +262,7 @@ def _show_drawings(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> Non
             )
             st.caption(
                 f"The {len(rows):,} most relevant candidates; the numbered ones are the picks in their order. Sideways "
-                f"this shows {drawn.explained_variance[0]:.0%} of the distances between sequences of actions."
+                f"this shows {sequence_map.explained_variance[0]:.0%} of the distances between sequences of actions."
             )
         with st.container(width=500, gap="small"):
             _show_heat_map(chosen, opened)
@@ -269,7 +271,7 @@ def _show_drawings(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> Non
 
 def _show_heat_map(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> None:
     items = rank_candidates(chosen, HEAT_MAP_CANDIDATES)
-    shown = st.segmented_control(
+    drawing = st.segmented_control(
         "Heat map",
         (SIMILARITY_VIEW, KERNEL_VIEW),
         default=SIMILARITY_VIEW,
@@ -278,11 +280,11 @@ def _show_heat_map(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> Non
         required=True,
     )
     kernel = opened.build_kernel(chosen)
-    values = likelihood_matrix(kernel, items) if shown == KERNEL_VIEW else similarity_matrix(kernel, items)
-    title, scale = ("kernel, greatest = 1", "sqrt") if shown == KERNEL_VIEW else ("likeness", "linear")
+    values = likelihood_matrix(kernel, items) if drawing == KERNEL_VIEW else similarity_matrix(kernel, items)
+    title, scale = ("kernel, greatest = 1", "sqrt") if drawing == KERNEL_VIEW else ("likeness", "linear")
     names = [f"{number} {opened.demonstrations[item].question}" for number, item in enumerate(items, start=1)]
     st.vega_lite_chart(
-        heat_map_chart(values, names, title, scale), width=490, key="heat", alt=f"{shown} of the best candidates"
+        heat_map_chart(values, names, title, scale), width=490, key="heat", alt=f"{drawing} of the best candidates"
     )
     picks = len(chosen.selection.picks)
     st.caption(
@@ -290,7 +292,7 @@ def _show_heat_map(chosen: SelectedDemonstrations, opened: LoadedLibrary) -> Non
         + (
             "The kernel is likeness times both relevances (coloured by its square root): picks should be bright on "
             "the diagonal and dark among each other."
-            if shown == KERNEL_VIEW
+            if drawing == KERNEL_VIEW
             else "Bright means the same actions: picks should be dark among each other."
         )
     )

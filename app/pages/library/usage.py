@@ -34,32 +34,32 @@ def show_usage(library: SelectedLibrary) -> None:
     services = library.services
     with services.database.read() as session:
         counts = {project.name: count_questions(session, project.id) for project in list_projects(session)}
-    asked = {name: count for name, count in counts.items() if count}
-    if not asked:
+    question_counts = {name: count for name, count in counts.items() if count}
+    if not question_counts:
         st.info("No project has questions yet: `showhow questions import FILE --project NAME` adds some.")
         return
     name = st.selectbox(
         "Selections for the questions of",
-        list(asked),
-        format_func=lambda each: f"{each} ({asked[each]:,} questions)",
+        list(question_counts),
+        format_func=lambda project: f"{project} ({question_counts[project]:,} questions)",
         key="usage_project",
         width=420,
         persist_state="session",
     )
     way = ask_selection_options("usage")
-    wanted = UsageRequest(library.reference, name, way.config, way.leave_out_itself)
-    report = load_usage(services, wanted)
+    request = UsageRequest(library.reference, name, way.config, way.leave_out_itself)
+    report = load_usage(services, request)
     if report is None:
-        _show_count_button(library, wanted, asked[name], way)
+        _show_count_button(library, request, question_counts[name], way)
     else:
         _show_usage_report(report)
     if chosen := st.session_state.pop("usage_open", None):
         open_demonstration(services.database, UUID(chosen))
 
 
-def _show_count_button(library: SelectedLibrary, asked: UsageRequest, questions: int, way: SelectionOptions) -> None:
+def _show_count_button(library: SelectedLibrary, request: UsageRequest, questions: int, way: SelectionOptions) -> None:
     """Nothing was counted for this yet."""
-    name = f"{library.reference} for {asked.project}"
+    name = f"{library.reference} for {request.project}"
     if show_verb_job(USAGE_JOB, name):
         return
     if not st.button(f"Count for {questions:,} questions", key="count_usage", type="primary"):
@@ -73,13 +73,13 @@ def _show_count_button(library: SelectedLibrary, asked: UsageRequest, questions:
         )
         return
     if questions > MAX_INLINE_QUESTIONS:
-        words = [*("library", "usage", library.reference, "--project", asked.project), *_command_options(way)]
+        words = [*("library", "usage", library.reference, "--project", request.project), *_command_options(way)]
         start_verb_job(USAGE_JOB, name, words)
         st.rerun()
     try:
         open_selected_library(library)
         with st.empty():
-            compute_usage(library.services, asked, _show_progress)
+            compute_usage(library.services, request, _show_progress)
     except (SelectionError, SourceError, StoreError) as refused:
         st.error(escape_markdown(str(refused)))
     else:
@@ -94,9 +94,9 @@ def _show_progress(done: int, of: int) -> None:
 
 def _command_options(way: SelectionOptions) -> list[str]:
     wish = way.config
-    told = {"-k": wish.k, "--mode": wish.mode, "--alpha": wish.alpha, "--gamma": wish.gamma}
+    options = {"-k": wish.k, "--mode": wish.mode, "--alpha": wish.alpha, "--gamma": wish.gamma}
     more = {"--distance": wish.distance, "--seed": wish.seed, "--balance": wish.balance}
-    words = [str(word) for pair in (told | more).items() for word in pair]
+    words = [str(word) for pair in (options | more).items() for word in pair]
     return [
         *words,
         "--exchange" if wish.exchange else "--no-exchange",
@@ -130,9 +130,7 @@ def _show_usage_report(report: Report) -> None:
             "Their questions are far from all of these, or others do the same and are nearer. For these questions the "
             "library is as good without them."
         )
-        rows = [
-            [TableCell(each["question"], go=each["id"])] for each in report["never_used"][:MAX_LISTED_DEMONSTRATIONS]
-        ]
+        rows = [[TableCell(row["question"], go=row["id"])] for row in report["never_used"][:MAX_LISTED_DEMONSTRATIONS]]
         show_table(("question",), rows, key="never", label="Demonstrations that are never used", go=_request_open)
         if never > len(rows):
             st.caption(f"and {never - len(rows):,} more")
@@ -143,7 +141,7 @@ def _describe_concentration(report: Report) -> str:
     if not report["picks"]:
         return "Nothing was chosen."
     tenth = report["used"][: max(1, report["demonstrations"] // 10)]
-    share = sum(each["times"] for each in tenth) / report["picks"]
+    share = sum(row["times"] for row in tenth) / report["picks"]
     evenly = len(tenth) / report["demonstrations"]
     many = "demonstration makes" if len(tenth) == 1 else f"{len(tenth):,} demonstrations make"
     return f"The most used {many} up {share:.0%} of the picks; if all were used alike, it would be {evenly:.0%}."
@@ -151,8 +149,8 @@ def _describe_concentration(report: Report) -> str:
 
 def _usage_chart(used: list[dict[str, Any]]) -> dict[str, Any]:
     rows = [
-        {"place": place, "question": each["question"], "label": f"{place}. {each['question']}", "times": each["times"]}
-        for place, each in enumerate(used[:MAX_BARS], start=1)
+        {"place": place, "question": row["question"], "label": f"{place}. {row['question']}", "times": row["times"]}
+        for place, row in enumerate(used[:MAX_BARS], start=1)
     ]
     return {
         "data": {"values": rows},
@@ -176,11 +174,11 @@ def _show_usage_table(used: list[dict[str, Any]], questions: int) -> None:
     rows = [
         [
             TableCell(f"{place}", number=True),
-            TableCell(each["question"], go=each["id"]),
-            TableCell(f"{each['times']:,}", number=True),
-            TableCell(f"{each['times'] / questions:.0%}", number=True),
+            TableCell(row["question"], go=row["id"]),
+            TableCell(f"{row['times']:,}", number=True),
+            TableCell(f"{row['times'] / questions:.0%}", number=True),
         ]
-        for place, each in enumerate(used[:MAX_LISTED_DEMONSTRATIONS], start=1)
+        for place, row in enumerate(used[:MAX_LISTED_DEMONSTRATIONS], start=1)
     ]
     columns = ("", "question", "times", "of the questions")
     show_table(columns, rows, key="used", label="Demonstrations by how often they are chosen", go=_request_open)
