@@ -22,7 +22,7 @@ from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.usage import Usage
 from tools.errors import ToolError
-from tools.external.limits import ToolLimits
+from tools.limits import ToolLimits
 from tools.parameter import Accepts, Parameter, parse_parameters
 from worlds.source import ErrorKind, SourceError, World
 

@@ -15,7 +15,7 @@ from llm.errors import ChatError, ChatRateLimited, ChatUnavailable
 from llm.structured_output import ReplyParseError
 from llm.types import ChatModel
 from tools.errors import ToolError
-from tools.external.limits import ToolLimits
+from tools.limits import ToolLimits
 from tools.registry import get_tool
 from tools.tool import Observation, Tool, ToolContext
 from worlds.source import (

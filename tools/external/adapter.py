@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 from referencing import Registry
 
 from tools.errors import ToolError
-from tools.external.limits import ToolLimits
+from tools.limits import ToolLimits
 from tools.parameter import Parameter, parse_parameters
 from tools.tool import Observation, Tool, ToolContext
 from worlds.source import ErrorKind

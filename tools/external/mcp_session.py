@@ -29,7 +29,6 @@ from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextConten
 
 from tools.errors import ToolError
 from tools.external.config import McpServerConfig
-from tools.external.limits import first_exception, summarize_exception
 from tools.external.mcp_process import (
     MAX_MESSAGE_BYTES,
     IncomingMessages,
@@ -38,6 +37,7 @@ from tools.external.mcp_process import (
     ServerProcess,
     run_server_process,
 )
+from tools.limits import first_exception, summarize_exception
 from worlds.source import ErrorKind
 
 ResultT = TypeVar("ResultT")

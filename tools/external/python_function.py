@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from tools.errors import ToolError
 from tools.external.adapter import ToolDescription, ToolRegistration, adapt_tool, describe_langchain_tool
 from tools.external.config import FunctionConfig
-from tools.external.limits import summarize_exception
+from tools.limits import summarize_exception
 from tools.tool import Tool
 from worlds.source import ErrorKind
 
