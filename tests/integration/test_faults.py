@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults import GRAPH_CALLS, MODEL_CALLS, TEXT_CALLS, SourceServers, sweep_fault
+from tests.fixtures.harbour import no_meaning
 from tests.servers.faults import FAULTS
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says
 from tests.servers.sparql import SparqlServer
-from tests.fixtures.harbour import no_meaning
 
 pytestmark = pytest.mark.xdist_group("live")
 SENTENCES = {

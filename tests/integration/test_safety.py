@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.harbour import no_meaning
 from tests.servers.faults import Proxy, proxied
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says
 from tests.servers.moody import Moody, moody, says, status
 from tests.servers.sparql import SparqlServer
-from tests.fixtures.harbour import no_meaning
 from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.live.http.access import Access
