@@ -1,6 +1,6 @@
 """Verbs of the command line that run in the background of the server, each in a process of its own.
 
-A job is a process so that a stop can interrupt all of it; it reports its progress as JSON lines (app/cli/progress.py).
+A job is a process so that a stop can interrupt all of it; it reports its progress as JSON lines (app/progress.py).
 """
 
 import atexit
@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Literal
 
-from app.cli.progress import ProgressEvent, parse_progress_event
+from app.progress import ProgressEvent, parse_progress_event
 
 # A server that was started in the background ignores SIGINT, and its child processes would inherit that.
 _ENTRY_POINT = (

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from streamlit import App
 
-from app.draft_endpoint import save_draft
+from app.widgets.autosave import save_draft
 from db.database import StoreError
 from worlds.folder import WorldError
 from worlds.source import SourceError

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.model_server import ScriptedCalls, run_model_server
+from benchmarks.servers import ScriptedCalls, run_model_server
 from db.database import Database
 from db.models import Project, Question, Run, Step
 from db.recording import NewStep, StepResult

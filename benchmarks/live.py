@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from benchmarks.slow_server import run_slow_endpoint
+from benchmarks.servers import run_slow_endpoint
 from tests.servers import mediawiki, oxigraph
 from tests.servers.live_world import description
 from tests.servers.wiki_pages import real_pages

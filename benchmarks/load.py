@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.server import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
+from benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
 from db.database import Database
 from db.traces import iterate_traces
 

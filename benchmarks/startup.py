@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.server import SHOWHOW_COMMAND, run_app_server, server_environment
+from benchmarks.servers import SHOWHOW_COMMAND, run_app_server, server_environment
 
 RUN_COUNT = 5
 

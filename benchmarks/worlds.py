@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from benchmarks.server import SHOWHOW_COMMAND, server_environment
+from benchmarks.servers import SHOWHOW_COMMAND, server_environment
 from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import decode_expression

@@ -4,18 +4,30 @@ Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
 Library 1-n LibraryItem n-1 Trace; Run 1-n Trace
 Trace 1-n ModelCall n-1 Step; ModelCall n-n PromptMessage
+
+Index definitions that models and queries share, and partial indexes.
 """
 
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, UniqueConstraint, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.indexes import CALLED_MODEL_CONDITION, TOOL_CALL_COLUMNS, partial_index
 from db.types import ExactJson, ExactText, UtcDateTime
+
+TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "position", "started_at", "finished_at")
+"""The columns of a step that tool reports count."""
+CALLED_MODEL_CONDITION = """cast(usage as text) like '%"tool": {%'"""
+"""A step whose tool called a model. Queries use the same text, so that SQLite recognises the index."""
+
+
+def partial_index(condition: str, name: str, *columns: str, unique: bool = False) -> Index:
+    """Define an index of the rows for which the condition holds."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(condition), postgresql_where=text(condition))
+
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 GENERATED_REASONER = "generated"

@@ -19,9 +19,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import JSON
 
-from db.indexes import CALLED_MODEL_CONDITION
 from db.libraries import HUMAN, PEOPLE
-from db.models import Project, Question, Step, Trace
+from db.models import CALLED_MODEL_CONDITION, Project, Question, Step, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from app.cli.options import (
     parse_run_config,
 )
 from app.cli.output import CommandError, emit
-from app.cli.progress import print_progress
+from app.progress import print_progress
 from app.services import services
 from db.models import Step
 from db.runs import RunOutcome

@@ -18,8 +18,8 @@ from app.cli.options import (
     build_limits,
     parse_run_config,
 )
-from app.cli.output import CommandError, emit
-from app.cli.progress import fail_on_interrupt, print_count, print_progress
+from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.progress import print_count, print_progress
 from app.services import services
 from db.models import Project, Question
 from db.projects import find_project

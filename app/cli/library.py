@@ -26,9 +26,9 @@ from app.cli.options import (
     TextFilter,
     build_demonstration_filter,
 )
-from app.cli.output import CommandError, emit, open_atomically
-from app.cli.progress import fail_on_interrupt, print_count
+from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.cli.traces import emit_losses
+from app.progress import print_count
 from app.services import services
 from app.trace_export import build_export
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from app.cli.output import CommandError
-from app.cli.progress import print_error, write_json_progress
+from app.progress import print_error, write_json_progress
 
 USER_ERRORS = (
     "db.database:StoreError",

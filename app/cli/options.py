@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError
-from app.cli.progress import print_progress
+from app.progress import print_progress
 from db.libraries import MODELS, PEOPLE, DemonstrationFilter
 from fewshot_library.selection import SELECTION_MODES
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError

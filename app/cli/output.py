@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,3 +36,15 @@ def open_atomically(file: Path, *, force: bool) -> Iterator[BinaryIO]:
         raise CommandError(f"{file} cannot be written ({error.strerror}); name another place") from error
     finally:
         partial_file.unlink(missing_ok=True)
+
+
+@contextmanager
+def fail_on_interrupt(message: str) -> Iterator[None]:
+    """Turn Ctrl+C and SIGTERM inside the block into a CommandError with this message."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandError(message) from None
+    finally:
+        signal.signal(signal.SIGTERM, former)

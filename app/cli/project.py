@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit
-from app.cli.progress import print_progress
+from app.progress import print_progress
 from app.services import services
 from db import projects
 from db.models import Project

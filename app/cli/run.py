@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.progress import print_progress
 from app.cli.setup import prepare
+from app.progress import print_progress
 from app.services import services
 
 SERVER_PATH = Path(__file__).resolve().parents[1] / "server.py"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from importlib.resources import files
 
 from app.cli.output import CommandError
-from app.cli.progress import print_progress
+from app.progress import print_progress
 from app.services import services
 from db import libraries, projects
 from db.database import Conflict, Database

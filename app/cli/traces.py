@@ -10,8 +10,8 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit, open_atomically
-from app.cli.progress import fail_on_interrupt, print_count, print_progress
+from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
+from app.progress import print_count, print_progress
 from app.services import services
 from app.trace_export import build_export
 from db.database import StoreError

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.output import emit
-from app.cli.progress import fail_on_interrupt, make_stage_printer, print_progress
+from app.cli.output import emit, fail_on_interrupt
+from app.progress import make_stage_printer, print_progress
 from app.services import services
 from fiction.universe.options import GenerationOptions
 

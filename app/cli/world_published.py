@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
-from app.cli.progress import fail_on_interrupt, print_progress
+from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.progress import print_progress
 from app.services import services
 
 INSTANCE_FORMAT = "phantomwiki"

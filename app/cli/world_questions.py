@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit, open_atomically
-from app.cli.progress import print_progress
+from app.progress import print_progress
 from app.services import services
 from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
 from fiction.generator.world_files import UNIVERSE_FILE

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import streamlit as st
 
-from app.pages.library.selected import SelectedLibrary
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.database import Database

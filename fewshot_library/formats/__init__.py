@@ -17,11 +17,10 @@ from fewshot_library.formats.openai import OPENAI
 from fewshot_library.formats.openinference import OPENINFERENCE
 from fewshot_library.formats.opentelemetry import OPENTELEMETRY
 from fewshot_library.formats.parquet import PARQUET
-from fewshot_library.formats.preferences import PREFERENCES
 from fewshot_library.formats.react import REACT
 from fewshot_library.formats.sharegpt import SHAREGPT
 from fewshot_library.formats.showhow import SHOWHOW
-from fewshot_library.formats.supervised import SUPERVISED
+from fewshot_library.formats.trl import PREFERENCES, SUPERVISED
 
 FORMATS: dict[str, TraceFormat] = {
     trace_format.name: trace_format

@@ -26,7 +26,7 @@ from reasoners.prompting.builder import MIN_OBSERVATION_TOKENS, PromptTooLong
 from reasoners.prompting.parts import render_prompt
 from reasoners.prompting.truncation import truncate_observation
 from tools.tool import ToolResult
-from worlds.importers.jsonl import split_sentences
+from worlds.importers.articles import split_sentences
 
 # Models join several steps in one mark, and use brackets of other kinds.
 _STEP_REFERENCE = re.compile(r"\s*[\[(【]\s*steps?\s*(\d(?:[\d\s,;&–-]|and|to|steps?)*)[\])】]", re.IGNORECASE)

@@ -62,8 +62,8 @@ def _find_tool(name: str, tools: Sequence[Tool]) -> Tool:
     if found is None:
         names = ", ".join(tool.name for tool in tools)
         raise InvalidToolCall(
-            f"There is no tool {_truncate_quote(name)!r}. Use one of these: {names}; or, if you know the answer, write it behind "
-            "`Final Answer:`."
+            f"There is no tool {_truncate_quote(name)!r}. Use one of these: {names}; or, if you know the answer, "
+            "write it behind `Final Answer:`."
         )
     return found
 

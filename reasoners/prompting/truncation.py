@@ -15,7 +15,7 @@ from functools import lru_cache
 from llm.types import Message, ToolSpec
 from tools.read import rank_sentences
 from tools.tool import EncodeFunction
-from worlds.importers.jsonl import split_sentences
+from worlds.importers.articles import split_sentences
 
 BYTES_PER_TOKEN = 3
 MESSAGE_OVERHEAD = 4

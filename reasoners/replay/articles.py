@@ -5,8 +5,8 @@ import re
 from reasoners.replay import kin
 from reasoners.replay.asks import BLANK, TEXT
 from reasoners.replay.english import plain
+from reasoners.replay.entities import FoundEntity
 from reasoners.replay.inquiry import LookupState
-from reasoners.replay.things import FoundEntity
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ToolCallFailed
 from reasoners.replay.wordings import relation_of
 from tools.wikisearch import MAX_HITS

@@ -6,6 +6,7 @@ from typing import Any
 from reasoners.replay import operations
 from reasoners.replay.asks import BLANK
 from reasoners.replay.english import NAME, join_names, plain
+from reasoners.replay.entities import FoundEntity, merge_entities
 from reasoners.replay.fitting import FrameFit
 from reasoners.replay.lessons import ReplayKnowledge
 from reasoners.replay.lookups import SourceLookups
@@ -18,7 +19,6 @@ from reasoners.replay.phrases import (
     parse_ranking,
     widen_phrase,
 )
-from reasoners.replay.things import FoundEntity, merge_entities
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
 
 MAX_TITLES = 12

@@ -7,8 +7,8 @@ from typing import Any
 from reasoners.replay import kin
 from reasoners.replay.asks import BLANK, format_cell
 from reasoners.replay.english import as_day, plain
+from reasoners.replay.entities import FoundEntity, bare_name
 from reasoners.replay.inquiry import LookupState
-from reasoners.replay.things import FoundEntity, bare_name
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ToolCallFailed
 from reasoners.replay.wordings import relation_of
 from tools.generate_query import NO_RELATION_MESSAGE

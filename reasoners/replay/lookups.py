@@ -6,11 +6,11 @@ from reasoners.replay import kin
 from reasoners.replay.articles import ArticleLookup
 from reasoners.replay.asks import BLANK, GRAPH, TEXT, WEB
 from reasoners.replay.english import as_day, join_names
+from reasoners.replay.entities import FoundEntity, is_same, merge_entities, ways_to_write
 from reasoners.replay.graph import GraphLookup, count_hops, relations
 from reasoners.replay.inquiry import LookupState
 from reasoners.replay.lessons import ReplayKnowledge
 from reasoners.replay.pages import WebPageLookup
-from reasoners.replay.things import FoundEntity, is_same, merge_entities, ways_to_write
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
 from reasoners.replay.wordings import relation_of
 

@@ -8,8 +8,8 @@ from typing import Any
 from reasoners.replay import kin
 from reasoners.replay.asks import BLANK, WEB
 from reasoners.replay.english import as_day, names_in, plain
+from reasoners.replay.entities import FoundEntity, bare_name, merge_entities
 from reasoners.replay.inquiry import LookupState
-from reasoners.replay.things import FoundEntity, bare_name, merge_entities
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ToolCallFailed
 from reasoners.replay.wordings import relation_of
 from tools.websearch import MAX_PAGES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.progress import parse_progress_event
 from app.jobs import Job, JobError, JobRegistry
+from app.progress import parse_progress_event
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
 

@@ -19,15 +19,7 @@ from db.libraries import MODELS
 from db.model_calls import list_model_calls, load_prompt
 from db.trace_record import TraceRecord
 from reasoners.registry import REASONERS
-from runs.ask import (
-    ASK_ERRORS,
-    ActiveRun,
-    AskRequest,
-    begin_run,
-    is_running,
-    rerun_from_step,
-    resume_run,
-)
+from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running, rerun_from_step, resume_run
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
 from runs.process import current_worker_id, is_worker_alive

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from worlds.folder import WorldError
 from worlds.importers import ARTICLE_FORMATS, UnknownArticleFormat, read_articles
+from worlds.importers.articles import ENTITY_FIELDS
 from worlds.importers.files import MalformedFile
-from worlds.importers.jsonl import ENTITY_FIELDS
 from worlds.source import Article
 
 in_any_file = settings(

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from worlds.folder import WorldError
-from worlds.importers import contexts, jsonl
+from worlds.importers import articles
 from worlds.importers.files import MalformedFile, iter_nonblank_lines
 from worlds.source import Article
 
 ArticleReader = Callable[[Path, Mapping[str, str]], Iterator[Article]]
 
 ARTICLE_FORMATS: dict[str, ArticleReader] = {
-    "jsonl": jsonl.read_jsonl,
-    "hotpotqa": contexts.read_contexts,
-    "2wiki": contexts.read_contexts,
+    "jsonl": articles.read_jsonl,
+    "hotpotqa": articles.read_contexts,
+    "2wiki": articles.read_contexts,
 }
 ARTICLE_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
 

@@ -6,9 +6,9 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.pages.library.selected import SelectedLibrary
 from app.widgets.library_choice import list_versions
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from app.widgets.table import TableCell, show_table
 from db.libraries import Demonstration
 from fewshot_library.statistics import LibraryStatistics

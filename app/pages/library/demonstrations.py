@@ -9,9 +9,9 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.library.export import show_export_dialog
-from app.pages.library.selected import SelectedLibrary
 from app.widgets.notebook import show_trace
 from app.widgets.plain_text import escape_html, escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter

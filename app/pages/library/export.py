@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.pages.library.selected import SelectedLibrary
 from app.trace_export import build_export
 from app.widgets.library_choice import pluralize
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from db.database import StoreError
 from db.libraries import DemonstrationFilter, list_matching_ids
 from db.traces import load_traces

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app.pages.library.selected import LibraryStamp, SelectedLibrary, load_demonstrations
 from app.widgets.chart import BAR_COLOUR, show_bar_chart
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import LibraryStamp, SelectedLibrary, load_demonstrations
 from app.widgets.table import TableCell, show_table
 from db.database import Database
 from fewshot_library.kernel import encode_actions

@@ -6,7 +6,6 @@ from app.pages.library.comparison import show_comparison
 from app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations
 from app.pages.library.drift import show_drift
 from app.pages.library.overview import show_library_overview
-from app.pages.library.selected import SelectedLibrary
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_usage
 from app.services import services as process_services
@@ -14,6 +13,7 @@ from app.widgets.library_choice import choose_library, list_versions
 from app.widgets.page_layout import choose_view, show_keys_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from db.database import Database, StoreError

@@ -12,9 +12,9 @@ import numpy as np
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.pages.library.selected import SelectedLibrary
 from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from app.widgets.selection_options import SelectionOptions, ask_selection_options
 from app.widgets.table import TableCell, show_table
 from db.database import Database, StoreError

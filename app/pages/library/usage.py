@@ -6,11 +6,11 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.pages.library.selected import SelectedLibrary
 from app.pages.library.selection import open_selected_library
 from app.widgets.chart import BAR_COLOUR, BAR_STEP
 from app.widgets.job_panel import USAGE_JOB, show_verb_job, start_verb_job
 from app.widgets.plain_text import escape_markdown
+from app.widgets.selected_library import SelectedLibrary
 from app.widgets.selection_options import SelectionOptions, ask_selection_options
 from app.widgets.table import TableCell, show_table
 from db.database import StoreError

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.pages.worlds.family_tree import show_family
-from app.pages.worlds.neighbourhood import show_neighbourhood
+from app.pages.worlds.diagrams import show_family, show_neighbourhood
 from app.pages.worlds.selected import SelectedWorld
 from app.widgets.plain_text import escape_html, escape_markdown
 from app.widgets.table import TableCell, show_table

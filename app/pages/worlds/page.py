@@ -2,9 +2,8 @@
 
 import streamlit as st
 
+from app.pages.worlds.create_world import show_generate_dialog, show_import_dialog
 from app.pages.worlds.explorer import show_world_explorer
-from app.pages.worlds.generate import show_generate_dialog
-from app.pages.worlds.import_world import show_import_dialog
 from app.pages.worlds.overview import show_world_overview
 from app.pages.worlds.query_console import show_console
 from app.pages.worlds.questions import show_world_questions

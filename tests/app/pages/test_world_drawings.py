@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from app.pages.worlds import family_tree, neighbourhood
-from app.widgets.drawing import DiagramBox
+from app.pages.worlds import diagrams
+from app.pages.worlds.diagrams import DiagramBox
 from fiction.family import Family, Relative, build_universe_family
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
@@ -35,7 +35,7 @@ def test_every_tree_shows_everybody_and_no_box_covers_another(seed):
         if found is None:
             continue
         drawn += 1
-        boxes, lines = family_tree.lay_out_family(found)
+        boxes, lines = diagrams.lay_out_family(found)
         assert_apart(boxes)
         people = [box for box in boxes if box.look != "name"]
         assert {box.go or found.centre for box in people} == set(found.people)
@@ -48,7 +48,7 @@ def test_a_line_leads_from_parents_to_each_child():
     people = {one: Relative(one, one, born=f"19{place}0-01-01") for place, one in enumerate("MFabc")}
     parents = dict.fromkeys("abc", ("F", "M"))
     found = Family("b", people, parents, {}, ("a", "c"))
-    boxes, lines = family_tree.lay_out_family(found)
+    boxes, lines = diagrams.lay_out_family(found)
     at = {box.label: box for box in boxes if box.look != "name"}
     ends = {line.points[-1] for line in lines}
     for child in "abc":
@@ -65,7 +65,7 @@ def test_a_neighbourhood_shows_every_value_and_where_it_leads():
         _branch("P31", "instance of", BranchValue("Eb", "Q5"), outgoing=False),
         _branch("P569", "born", day, outgoing=True),
     )
-    boxes, lines = neighbourhood.lay_out_neighbourhood(Neighbourhood(Entity("Q1", "Al", "keeper"), branches))
+    boxes, lines = diagrams.lay_out_neighbourhood(Neighbourhood(Entity("Q1", "Al", "keeper"), branches))
     assert_apart(boxes)
     assert {(box.label, box.go) for box in boxes if box.go} == {("Bo", "Q2"), ("Cy", "Q3"), ("Di", "Q4"), ("Eb", "Q5")}
     names = [box.label for box in boxes if box.look == "name"]

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from app.cli.world import app as worlds
 from app.cli.world import generate, import_
-from app.pages.worlds import generate as generate_world
-from app.pages.worlds.verb_form import build_command_arguments, read_verb_options
+from app.pages.worlds import create_world as generate_world
+from app.pages.worlds.create_world import build_command_arguments, read_verb_options
 
 SEEN: list[dict[str, Any]] = []
 

@@ -8,9 +8,9 @@ import pytest
 
 from db.trace_record import TraceRecord
 from reasoners.base import Action, Task
+from reasoners.replay.entities import FoundEntity
+from reasoners.replay.inquiry import EntityResolver
 from reasoners.replay.lessons import ReplayKnowledge
-from reasoners.replay.names import EntityResolver
-from reasoners.replay.things import FoundEntity
 from reasoners.replay.walk import ReplayBroken, ReplayGenerator, ReplaySession
 from tests.fixtures.town import Town
 from tests.reasoners.replay.conftest import Namesakes

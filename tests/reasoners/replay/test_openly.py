@@ -3,7 +3,7 @@
 import pytest
 
 from fiction.questions.names import NameFormatter
-from reasoners.replay import kin, openly
+from reasoners.replay import inquiry, kin
 from tests.reasoners.replay.conftest import Namesakes
 
 TOLD = ("father", "mother", "brother", "sister", "son", "daughter", "wife", "husband", "friend")
@@ -13,7 +13,7 @@ def test_whoever_is_read_as_kin_is_kin_and_nearly_all_are_read(namesakes: Namesa
     read: set[tuple[int, str, str]] = set()
     for row, sentence in namesakes.said():
         for word in TOLD:
-            found = openly.extract_people(sentence, namesakes.universe.titles[row], word)
+            found = inquiry.extract_people(sentence, namesakes.universe.titles[row], word)
             assert set(found) <= namesakes.related(word, row), (sentence, word)
             read |= {(row, word, title) for title in found}
     true = {
@@ -30,7 +30,7 @@ def test_a_day_that_is_read_is_the_day(namesakes: Namesakes, fact: str, relation
     phrases, days = kin.words_for(relation, asked), 0
     values = getattr(namesakes.universe, fact)
     for row, sentence in namesakes.said():
-        found = openly.extract_day(sentence, namesakes.universe.titles[row], phrases)
+        found = inquiry.extract_day(sentence, namesakes.universe.titles[row], phrases)
         if found:
             assert found == [NameFormatter(namesakes.universe).answer_text("day", int(values[row]))]
             days += 1
@@ -43,7 +43,7 @@ def test_what_somebody_is_or_likes_is_read_whole(namesakes: Namesakes, fact: str
     kinds = {"job": universe.jobs, "hobby": universe.hobbies}
     values = getattr(universe, fact)
     for row, sentence in namesakes.said():
-        told = openly.extract_words(sentence, universe.titles[row], {relation, *kin.words_for(relation, "what")})
+        told = inquiry.extract_words(sentence, universe.titles[row], {relation, *kin.words_for(relation, "what")})
         if told:
             assert told == [kinds[fact][int(values[row])]], sentence
             found += 1
@@ -62,7 +62,7 @@ def test_what_somebody_is_or_likes_is_read_whole(namesakes: Namesakes, fact: str
     ],
 )
 def test_people_are_told_by_the_words_between_them(sentence: str, relation: str, who: list[str]) -> None:
-    assert openly.extract_people(sentence, "Ada Lund", relation) == who
+    assert inquiry.extract_people(sentence, "Ada Lund", relation) == who
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_people_are_told_by_the_words_between_them(sentence: str, relation: str,
     ],
 )
 def test_a_hobby_is_read_where_nothing_else_is_said(sentence: str, value: list[str]) -> None:
-    assert openly.extract_words(sentence, "Ada Lund", ["hobby"]) == value
+    assert inquiry.extract_words(sentence, "Ada Lund", ["hobby"]) == value
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_a_hobby_is_read_where_nothing_else_is_said(sentence: str, value: list[s
 )
 def test_a_value_that_is_known_is_found_again(sentence: str, says: bool) -> None:  # noqa: FBT001
     who = "Ada Lund (general practitioner)" if "(" in sentence else "Ada Lund"
-    assert openly.states_value(sentence, who, "general practitioner", ["occupation"]) is says
+    assert inquiry.states_value(sentence, who, "general practitioner", ["occupation"]) is says

@@ -3,8 +3,8 @@
 import re
 from itertools import combinations
 
+from reasoners.replay.lessons import SnippetHit, find_shared_patterns
 from reasoners.replay.sentences import extract_values
-from reasoners.replay.shared import SnippetHit, find_shared_patterns
 from tests.reasoners.replay.conftest import Namesakes
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from worlds.importers.jsonl import split_sentences
+from worlds.importers.articles import split_sentences
 
 CellReader = Callable[[LexborNode, str], str]
 """Reads a cell's text in one line, its parts set apart by the second argument."""

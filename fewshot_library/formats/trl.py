@@ -1,4 +1,7 @@
-"""Preference pairs as TRL takes them: a trace that was fixed, chosen over the failed one that it was forked from."""
+"""Preference pairs as TRL takes them: a trace that was fixed, chosen over the failed one that it was forked from.
+
+Pairs to fine-tune on as PhantomWiki does: the evidence with the question, and the list of answers.
+"""
 
 from itertools import takewhile
 from typing import Any
@@ -11,11 +14,47 @@ from fewshot_library.formats.format import TraceFormat
 from fewshot_library.formats.lines import UnsupportedTrace, json_lines_writer
 from fewshot_library.formats.openai import encode_message
 
+# Their evaluation splits an answer at each of these.
+SEPARATOR = ","
+PAIR_FIELDS = {"step.observation", "question.gold_answers", "trace.final_answer"}
+
+
+def _encode_completion(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any], list[str]]:
+    answers = [str(gold["text"]) for gold in record.question.gold_answers if gold.get("text")]
+    if not answers and record.trace.final_answer:
+        answers = [record.trace.final_answer]
+    if not answers:
+        raise UnsupportedTrace("neither a gold answer nor an answer of its own is known")
+    seen = [step.observation.strip() for step in record.steps if step.observation and step.observation.strip()]
+    pair = {
+        "prompt": _build_prompt("\n\n".join(dict.fromkeys(seen)), record.question.text),
+        "completion": SEPARATOR.join(answers),
+        "question": record.question.text,
+        "answer": answers,
+    }
+    lost = ["a step's call" for step in record.steps if step.tool is not None]
+    lost += ["that a comma belongs to an answer" for answer in answers if SEPARATOR in answer]
+    return pair, [*lost_fields(record, PAIR_FIELDS), *lost]
+
+
+def _build_prompt(evidence: str, question: str) -> str:
+    return (
+        f"What was found:\n\n{evidence}\n\nAnswer the question from it alone. "
+        f"Give every answer, separated by commas, and nothing else.\n\nQuestion: {question}\nAnswer:"
+    )
+
+
+SUPERVISED = TraceFormat(
+    "phantomwiki",
+    "evidence and question with the list of answers, to fine-tune on",
+    write=json_lines_writer(_encode_completion),
+)
+
 CHOSEN_STATUSES = ("approved", "submitted")
 REJECTED_STATUSES = ("failed", "rejected", "submitted")
 
 
-def _encode_pair(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
+def _encode_preference(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
     parent = _find_rejected_parent(record, export)
     good, bad = (
         [encode_message(message, arguments_as_text=False) for message in trace_to_messages(side)]
@@ -50,5 +89,5 @@ def _find_rejected_parent(record: TraceRecord, export: TraceExport) -> TraceReco
 
 
 PREFERENCES = TraceFormat(
-    "trl", "preference pairs for TRL: a fixed trace over its failed parent", write=json_lines_writer(_encode_pair)
+    "trl", "preference pairs for TRL: a fixed trace over its failed parent", write=json_lines_writer(_encode_preference)
 )

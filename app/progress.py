@@ -4,16 +4,13 @@ A program that runs a verb reads the JSON lines with `parse_progress_event`; it 
 """
 
 import json
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from app.cli.output import CommandError
 from fiction.generator.progress import StageProgress
 
 EventKind = Literal["progress", "note", "error"]
@@ -105,15 +102,3 @@ def format_stage(progress: StageProgress) -> str:
     rate = f", {progress.rate:,.0f} a second" if progress.done else ""
     left = f", {progress.remaining_seconds:,.0f} s left" if progress.remaining_seconds is not None else ""
     return f"{progress.stage}: {progress.done:,}{total}{rate}{left}"
-
-
-@contextmanager
-def fail_on_interrupt(message: str) -> Iterator[None]:
-    """Turn Ctrl+C and SIGTERM inside the block into a CommandError with this message."""
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise CommandError(message) from None
-    finally:
-        signal.signal(signal.SIGTERM, former)

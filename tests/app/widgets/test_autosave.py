@@ -8,8 +8,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app import draft_endpoint
 from app.services import use_services
+from app.widgets import autosave
 from db import projects, recording
 from db.drafts import find_draft
 from runs.services import Services
@@ -26,7 +26,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
 
 @pytest.fixture
 def client(services: Services):
-    app = Starlette(routes=[Route("/drafts/{trace_id:uuid}", draft_endpoint.save_draft, methods=["POST"])])
+    app = Starlette(routes=[Route("/drafts/{trace_id:uuid}", autosave.save_draft, methods=["POST"])])
     with TestClient(app) as opened:
         yield opened
 
@@ -46,7 +46,7 @@ def trace(services: Services) -> UUID:
 
 def test_a_draft_is_kept_and_the_moment_is_told(client: TestClient, services: Services, trace: UUID):
     content = {"step": 1, "fields": {"thought": "Half a tho😀"}, "opened": 5.0}
-    reply = client.post(f"/drafts/{trace}?token={draft_endpoint.draft_token(trace)}", json=content)
+    reply = client.post(f"/drafts/{trace}?token={autosave.draft_token(trace)}", json=content)
     assert reply.status_code == 200
     with services.database.read() as session:
         draft = find_draft(session, trace)
@@ -56,7 +56,7 @@ def test_a_draft_is_kept_and_the_moment_is_told(client: TestClient, services: Se
 
 
 def test_an_older_page_does_not_replace_what_a_newer_one_keeps(client: TestClient, trace: UUID):
-    door = f"/drafts/{trace}?token={draft_endpoint.draft_token(trace)}"
+    door = f"/drafts/{trace}?token={autosave.draft_token(trace)}"
     assert client.post(door, json={"opened": 9.0, "fields": {"thought": "newer"}}).status_code == 200
     reply = client.post(door, json={"opened": 3.0, "fields": {"thought": "older"}})
     assert reply.status_code == 503
@@ -65,21 +65,21 @@ def test_an_older_page_does_not_replace_what_a_newer_one_keeps(client: TestClien
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(b"no json", 400), (b"[1]", 400), (b'{"a": "' + b"x" * draft_endpoint.MAX_DRAFT_BYTES + b'"}', 413)],
+    [(b"no json", 400), (b"[1]", 400), (b'{"a": "' + b"x" * autosave.MAX_DRAFT_BYTES + b'"}', 413)],
 )
 def test_what_is_no_draft_is_refused_with_the_reason(client: TestClient, trace: UUID, body: bytes, status: int):
-    reply = client.post(f"/drafts/{trace}?token={draft_endpoint.draft_token(trace)}", content=body)
+    reply = client.post(f"/drafts/{trace}?token={autosave.draft_token(trace)}", content=body)
     assert reply.status_code == status
     assert reply.json()["error"]
 
 
 def test_nobody_writes_a_draft_without_the_pages_token(client: TestClient, trace: UUID):
-    assert client.post(f"/drafts/{trace}?token={draft_endpoint.draft_token(uuid4())}", json={}).status_code == 403
+    assert client.post(f"/drafts/{trace}?token={autosave.draft_token(uuid4())}", json={}).status_code == 403
     assert client.post(f"/drafts/{trace}", json={}).status_code == 403
 
 
 def test_a_trace_that_is_gone_is_said_to_be_so(client: TestClient):
     gone = uuid4()
-    reply = client.post(f"/drafts/{gone}?token={draft_endpoint.draft_token(gone)}", json={})
+    reply = client.post(f"/drafts/{gone}?token={autosave.draft_token(gone)}", json={})
     assert reply.status_code == 503
     assert "no longer there" in reply.json()["error"]

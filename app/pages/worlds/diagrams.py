@@ -1,11 +1,141 @@
-"""Drawing of a family tree: one row per generation; a click opens a relative."""
+"""Drawing of a family tree: one row per generation; a click opens a relative.
+
+A diagram of boxes and lines; a box with a target is a button. Labels are never read as markup.
+Drawing of an entity's neighbourhood: its relations with their values.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
-from app.widgets.drawing import DiagramBox, DiagramLine, draw_diagram
+import streamlit as st
+
+from app.widgets.page_layout import read_asset
 from fiction.family import Family, Relative
+from tools.run_query import format_value
+from worlds.neighbourhood import Branch, Neighbourhood
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramBox:
+    """A box at its place in pixels; `go` is the target of a click, `look` how it is drawn."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    note: str = ""
+    go: str = ""
+    look: str = "item"
+    """item, centre, value or name"""
+
+    @property
+    def centre_x(self) -> float:
+        """The x of its centre."""
+        return self.x + self.width / 2
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramLine:
+    """A line through points; `arrow` puts a head at its last one."""
+
+    points: tuple[tuple[float, float], ...]
+    arrow: bool = False
+
+
+def draw_diagram(
+    boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine], *, key: str, label: str, go: Callable[[str], None]
+) -> None:
+    """Draw the diagram; `label` describes it to a screen reader, `go` is called with the target of a clicked box."""
+
+    def deliver() -> None:
+        if chosen := st.session_state[key].go:
+            go(str(chosen["to"]))
+
+    mount = st.components.v2.component(
+        "showhow_drawing",
+        html='<div class="drawing"></div>',
+        css=read_asset("drawing.css"),
+        js=read_asset("drawing.js"),
+    )
+    data = {
+        "label": label,
+        "width": max((box.x + box.width for box in boxes), default=0) + 2,
+        "height": max((box.y + box.height for box in boxes), default=0) + 2,
+        "boxes": [asdict(box) for box in boxes],
+        "lines": [asdict(line) for line in lines],
+    }
+    mount(data=data, key=key, on_go_change=deliver)
+
+
+CENTRE_WIDTH, NAME_WIDTH, VALUE_WIDTH = 340, 108, 186
+NEIGHBOUR_HEIGHT, ROW_STEP, NEIGHBOUR_GAP = 25, 29, 7
+TRUNK_X, NAMES_X, VALUES_X = 14, 28, 154
+"""Left edges of the trunk, the relation labels and the values, in pixels."""
+
+
+def show_neighbourhood(neighbourhood: Neighbourhood, *, key: str, go: Callable[[str], None]) -> None:
+    """Draw the neighbourhood; a click on an entity opens it."""
+    boxes, lines = lay_out_neighbourhood(neighbourhood)
+    draw_diagram(boxes, lines, key=key, label=f"Graph facts of {neighbourhood.centre.label}", go=go)
+
+
+def lay_out_neighbourhood(neighbourhood: Neighbourhood) -> tuple[list[DiagramBox], list[DiagramLine]]:
+    """Compute boxes and lines: the entity on top, its relations below; arrows point from subject to object."""
+    note = (
+        f"{neighbourhood.centre.id} · {neighbourhood.centre.description}"
+        if neighbourhood.centre.description
+        else neighbourhood.centre.id
+    )
+    boxes = [DiagramBox(0, 0, CENTRE_WIDTH, 42, neighbourhood.centre.label, note, look="centre")]
+    lines: list[DiagramLine] = []
+    y = 42.0 + 2 * NEIGHBOUR_GAP
+    for branch in neighbourhood.branches:
+        boxes.append(
+            DiagramBox(
+                NAMES_X, y, NAME_WIDTH, NEIGHBOUR_HEIGHT, _relation_label(branch), branch.relation.id, look="name"
+            )
+        )
+        stem = ((TRUNK_X, 42.0), (TRUNK_X, y + NEIGHBOUR_HEIGHT / 2), (NAMES_X, y + NEIGHBOUR_HEIGHT / 2))
+        lines.append(DiagramLine(stem if branch.outgoing else stem[::-1], arrow=not branch.outgoing))
+        y = _lay_out_values(branch, y, boxes, lines) + NEIGHBOUR_GAP
+    return boxes, lines
+
+
+def _relation_label(branch: Branch) -> str:
+    """Label of a branch; an incoming relation is read in reverse: "father of"."""
+    label = branch.relation.label
+    # "instance of" and "located in" cannot be reversed; the arrow shows the direction.
+    return label if branch.outgoing or label.endswith((" of", " in", " by", " at")) else f"{label} of"
+
+
+def _lay_out_values(branch: Branch, y: float, boxes: list[DiagramBox], lines: list[DiagramLine]) -> float:
+    """Place the values of a branch next to its label; returns their lower end."""
+    root = (NAMES_X + NAME_WIDTH, y + NEIGHBOUR_HEIGHT / 2)
+    for value in branch.values:
+        turn = (NAMES_X + NAME_WIDTH + 8, y + NEIGHBOUR_HEIGHT / 2)
+        path = (root, (turn[0], root[1]), turn, (VALUES_X, y + NEIGHBOUR_HEIGHT / 2))
+        lines.append(DiagramLine(path if branch.outgoing else path[::-1], arrow=True))
+        label = format_value(value.label, value.datatype)
+        boxes.append(
+            DiagramBox(
+                VALUES_X,
+                y,
+                VALUE_WIDTH,
+                NEIGHBOUR_HEIGHT,
+                label,
+                value.entity or "",
+                value.entity or "",
+                "item" if value.entity else "value",
+            )
+        )
+        y += ROW_STEP
+    if branch.more:
+        boxes.append(DiagramBox(VALUES_X, y, VALUE_WIDTH, NEIGHBOUR_HEIGHT, "and more", look="name"))
+        y += ROW_STEP
+    return y
+
 
 WIDTH, HEIGHT, GAP, ROW_HEIGHT = 136, 44, 14, 86
 BUS_OFFSET = 20
