@@ -104,5 +104,5 @@ def test_a_version_or_what_fits_is_exported(frozen, shared_data, tmp_path):
     told = frozen("library", "export", file, "--force", "--text", "ALASKA tallest", "--format", "humaniq")
     assert told[:2] == (0, f"1 traces written to {file}\n")
     assert "tallest mountain in alaska" in file.read_text()
-    assert "no demonstration fits" in frozen("library", "export", tmp_path / "none", "--kind", "odd")[2]
+    assert "no demonstration matches" in frozen("library", "export", tmp_path / "none", "--kind", "odd")[2]
     assert not (tmp_path / "none").exists()

@@ -68,7 +68,7 @@ def test_every_tool_is_listed_with_its_state_and_called_by_its_name(home: Path) 
     assert "no program no-program-of-this-name" in by_name["away"]["problem"]
     checked = showhow(home, "tools", "check", fails=True)
     assert "function shout: works, 1 tool" in checked.stdout
-    assert "2 of 4 places of tools do not work" in checked.stderr
+    assert "2 of 4 tool providers do not work" in checked.stderr
     assert showhow(home, "tool", "shout", "text=hé", "times=3").stdout == "HÉHÉHÉ\n"
     assert "'many' is no whole number" in showhow(home, "tool", "shout", "text=a", "times=many", fails=True).stderr
 

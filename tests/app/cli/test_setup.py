@@ -22,8 +22,9 @@ SHOWHOW = Path(sys.executable).with_name("showhow")
 LOADED = """
 import sys
 from app.cli.setup import prepare
-prepare()
-heavy = [name for name in ("faker", "fiction.generator", "benchmarks", "torch") if name in sys.modules]
+from app.services import services
+prepare(services())
+heavy = [name for name in ("faker", "fiction.generator.build", "benchmarks", "torch") if name in sys.modules]
 sys.stdout.write(str(heavy))
 """
 

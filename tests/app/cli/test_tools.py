@@ -16,7 +16,7 @@ BIN = Path(sys.executable).with_name("showhow")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Showhow:
-    showhow = Showhow(tmp_path_factory.mktemp("tools"))
+    showhow = Showhow(tmp_path_factory.mktemp("tools"), empty=True)
     for name in ("mintaka", "compmix"):
         showhow.run("traces", "import", str(shared_data / "humaniq" / f"{name}.json"))
     return showhow
@@ -48,7 +48,7 @@ def test_people_read_a_few_lines_a_tool(home: Showhow):
     told = home.run("tools", "report", "--tool", "runQuery")
     assert told.startswith("runQuery: ")
     assert "read: " not in told
-    assert home.run("tools", "report", "--since", "2099-01-01").startswith("No call of a tool fits")
+    assert home.run("tools", "report", "--since", "2099-01-01").startswith("No call of a tool matches")
 
 
 def test_what_cannot_be_asked_is_said(home: Showhow):
