@@ -127,7 +127,7 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     other = Showhow(tmp_path / "other")
     report = json.loads(other.run("traces", "import", str(sent), "--json"))
     assert report["added"] == 1, report
-    other.run("traces", "export", str(back), "--status", "approved")
+    other.run("traces", "export", str(back), "--status", "approved", "--project", "2Wiki")
     assert back.read_bytes() == sent.read_bytes()
     trace = json.loads(sent.read_text())
     assert first in json.dumps(trace), "the trace knows the one it was forked from"
