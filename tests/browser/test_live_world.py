@@ -37,7 +37,7 @@ def test_a_live_world_is_shown_looked_at_and_asked(page: Page, home: Showhow, ox
     expect(page.get_by_text(f"queries {host}")).to_be_visible()
     expect(page.get_by_text("The isle")).to_be_visible()
     ann.look("isle", view="look")
-    expect(page.get_by_text("a live world is asked nothing before you do")).to_be_visible()
+    expect(page.get_by_text("A live world is only queried when you search")).to_be_visible()
     ann.fill("Search", "mara")
     ann.click("Mara Quill")
     expect(page.get_by_text("lighthouse keeper").first).to_be_visible()
