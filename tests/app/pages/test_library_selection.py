@@ -27,7 +27,7 @@ def library(shared_data, tmp_path_factory):
 
 @pytest.mark.parametrize("mode", SELECTION_MODES)
 def test_candidates_are_the_picks_and_then_the_most_relevant_without_what_is_left_out(library, mode):
-    chosen = library.choose(
+    chosen = library.select(
         library.demonstrations[5].question, SelectionConfig(mode=mode, gamma=6.0), leave_out_itself=True
     )
     picks = [pick.item for pick in chosen.selection.picks]
@@ -39,22 +39,22 @@ def test_candidates_are_the_picks_and_then_the_most_relevant_without_what_is_lef
 
 
 def test_every_candidate_is_a_point_and_the_picks_are_joined_in_order(library):
-    chosen = library.choose(ASKED, SelectionConfig(k=4))
+    chosen = library.select(ASKED, SelectionConfig(k=4))
     drawn = build_sequence_map(library.pool.actions)
     rows = build_points(chosen, library, drawn)
     assert [row["pick"] for row in rows] == [1, 2, 3, 4] + [0] * 16
     for row, item in zip(rows, rank_candidates(chosen, 100), strict=True):
         assert row["question"] == library.demonstrations[item].question
         assert row["relevance"] == pytest.approx(chosen.selection.cosines[item], abs=1e-4)
-        assert row["place"] == pytest.approx(drawn.coordinates[library.pool.actions.groups.of[item], 0], abs=1e-4)
+        assert row["place"] == pytest.approx(drawn.coordinates[library.pool.actions.groups.labels[item], 0], abs=1e-4)
     layers = scatter_chart(rows)["layer"]
     assert [len(layer["data"]["values"]) for layer in layers] == [16, 4, 4, 4]
 
 
 def test_the_heat_map_shows_the_kernel(library):
-    chosen = library.choose(ASKED, SelectionConfig())
+    chosen = library.select(ASKED, SelectionConfig())
     items = rank_candidates(chosen, 6)
-    kernel = library.kernel(chosen)
+    kernel = library.build_kernel(chosen)
     for values in (similarity_matrix(kernel, items), likelihood_matrix(kernel, items)):
         drawn = heat_map_chart(values, [str(item) for item in items], "value", "linear")["data"]["values"]
         shown = {(row["row"], row["column"]): row["value"] for row in drawn}
@@ -68,7 +68,7 @@ def test_the_heat_map_shows_the_kernel(library):
 
 @pytest.mark.parametrize("mode", SELECTION_MODES)
 def test_the_reasons_escape_what_people_wrote_and_name_the_numbers(library, mode):
-    chosen = library.choose("Who?", SelectionConfig(mode=mode, gamma=6.0, k=20))
+    chosen = library.select("Who?", SelectionConfig(mode=mode, gamma=6.0, k=20))
     told = [render_pick_reasons(chosen, library, place) for place in range(20)]
     assert not any(tag in each for each in told for tag in ("<b>", "<script>"))
     for pick, text in zip(chosen.selection.picks, told, strict=True):
