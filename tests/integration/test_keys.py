@@ -88,7 +88,7 @@ class Told:
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory, model: ModelServer, graph: Moody) -> Told:
     """A home after real use: a model that answers and fails, a live world that does, traces, exports, pages."""
-    showhow = Showhow(tmp_path_factory.mktemp("keys"))
+    showhow = Showhow(tmp_path_factory.mktemp("keys"), empty=True)
     showhow.environment |= {
         "OPENAI_API_KEY": KEYS[0],
         "PLANTED_GRAPH_KEY": KEYS[1],
