@@ -88,7 +88,9 @@ def test_a_new_tool_is_offered_by_pages_verbs_help_and_prompts(tmp_path: Path):
         ("questions", "import", str(questions), "--project", "P", "--world", "quay"),
     ):
         subprocess.run([showhow, *words], env=environ, check=True)
+    script = tmp_path / "join.py"
+    script.write_text(SCRIPT, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, script], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout.strip().endswith("offered"), done.stderr[-3000:]
