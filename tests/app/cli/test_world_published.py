@@ -74,7 +74,10 @@ def test_a_wrong_instance_is_refused_in_one_sentence(home: Path):
     [
         (["verify", "nowhere"], "There is no world 'nowhere'"),
         (["export", "small", "--to", "instance"], "instance is not empty; name a new folder."),
-        (["export", "small", "--to", "there", "--format", "hotpotqa"], "there is no format 'hotpotqa' of whole worlds"),
+        (
+            ["export", "small", "--to", "there", "--format", "hotpotqa"],
+            "there is no export format 'hotpotqa' for worlds; use phantomwiki",
+        ),
         (["import", "x", "--format", "phantomwiki", "--graph", "g.nt"], "name the folder of the instance"),
         (["import", "x", "--format", "phantomwiki", "--articles", "worlds"], "the folder has no facts.pl"),
         (
