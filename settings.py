@@ -46,21 +46,21 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
         """Settings from `environ`, which wins over the optional `.env` file; empty values count as unset."""
         from_file = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
-        found = {**from_file, **{name: value for name, value in environ.items() if value}}
-        home = Path(found.get("SHOWHOW_HOME") or user_data_path("showhow", appauthor=False)).expanduser().resolve()
+        values = {**from_file, **{name: value for name, value in environ.items() if value}}
+        home = Path(values.get("SHOWHOW_HOME") or user_data_path("showhow", appauthor=False)).expanduser().resolve()
         return cls(
             home=home,
-            database_url=found.get("SHOWHOW_DATABASE_URL") or f"sqlite:///{home / 'showhow.db'}",
-            encoder=found.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
-            model=found.get("SHOWHOW_MODEL"),
-            model_base_url=found.get("SHOWHOW_MODEL_BASE_URL"),
-            model_seconds=_parse_seconds(found.get("SHOWHOW_MODEL_SECONDS")),
-            model_temperature=_parse_temperature(found.get("SHOWHOW_MODEL_TEMPERATURE")),
-            model_price=_parse_price(found.get("SHOWHOW_MODEL_PRICE")),
-            contact=found.get("SHOWHOW_CONTACT"),
-            offline=_parse_flag(found.get("SHOWHOW_OFFLINE")),
-            as_of=_parse_datetime(found.get("SHOWHOW_AS_OF")),
-            tools_file=Path(tools).expanduser().resolve() if (tools := found.get("SHOWHOW_TOOLS")) else None,
+            database_url=values.get("SHOWHOW_DATABASE_URL") or f"sqlite:///{home / 'showhow.db'}",
+            encoder=values.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
+            model=values.get("SHOWHOW_MODEL"),
+            model_base_url=values.get("SHOWHOW_MODEL_BASE_URL"),
+            model_seconds=_parse_seconds(values.get("SHOWHOW_MODEL_SECONDS")),
+            model_temperature=_parse_temperature(values.get("SHOWHOW_MODEL_TEMPERATURE")),
+            model_price=_parse_price(values.get("SHOWHOW_MODEL_PRICE")),
+            contact=values.get("SHOWHOW_CONTACT"),
+            offline=_parse_flag(values.get("SHOWHOW_OFFLINE")),
+            as_of=_parse_datetime(values.get("SHOWHOW_AS_OF")),
+            tools_file=Path(tools).expanduser().resolve() if (tools := values.get("SHOWHOW_TOOLS")) else None,
         )
 
     @property
@@ -72,21 +72,21 @@ class Settings:
 def _parse_seconds(written: str | None) -> float:
     if not written:
         return DEFAULT_MODEL_SECONDS
-    found = _parse_number(written)
-    if found is None or found == 0:
+    values = _parse_number(written)
+    if values is None or values == 0:
         raise SettingsError(f"SHOWHOW_MODEL_SECONDS is {written!r}; write a number of seconds, such as 120.")
-    return found
+    return values
 
 
 def _parse_temperature(written: str | None) -> float | None:
     if not written:
         return 0.0
-    found = _parse_number(written)
-    if found is None and written != "default":
+    values = _parse_number(written)
+    if values is None and written != "default":
         raise SettingsError(
             f"SHOWHOW_MODEL_TEMPERATURE is {written!r}; write a number such as 0, or default for the provider's own."
         )
-    return found
+    return values
 
 
 def _parse_price(written: str | None) -> tuple[float, float] | None:
@@ -119,7 +119,7 @@ def _parse_datetime(written: str | None) -> datetime | None:
 
 def _parse_number(written: str) -> float | None:
     try:
-        found = float(written)
+        values = float(written)
     except ValueError:
         return None
-    return found if math.isfinite(found) and found >= 0 else None
+    return values if math.isfinite(values) and values >= 0 else None

@@ -34,7 +34,7 @@ def order_repairs(kinds: Sequence[KindType], shown: Mapping[KindType, int]) -> l
     known = Counter(dict(shown))
     order: list[int] = []
     while left:
-        kind = max(left, key=lambda each: repair_value(len(left[each]), known[each]))
+        kind = max(left, key=lambda candidate: repair_value(len(left[candidate]), known[candidate]))
         order.append(left[kind].popleft())
         known[kind] += 1
         if not left[kind]:
@@ -63,14 +63,19 @@ class VerificationFailure:
 def list_failures(services: Services, run: Run) -> list[VerificationFailure]:
     """The run's failures: those that nobody repairs yet first, in the order in which they teach most."""
     with services.database.read() as session:
-        found = [each for each in verifications.list_outcomes(session, run) if each.is_failed]
-        repairs = verifications.find_repairs(session, found)
-    every = [VerificationFailure(each, repairs.get(each.trace_id) if each.trace_id else None) for each in found]
+        failed = [outcome for outcome in verifications.list_outcomes(session, run) if outcome.is_failed]
+        repairs = verifications.find_repairs(session, failed)
+    failures = [
+        VerificationFailure(outcome, repairs.get(outcome.trace_id) if outcome.trace_id else None) for outcome in failed
+    ]
     shown = count_demonstrations_by_kind(services, run)
-    left, taken = [each for each in every if each.is_open], [each for each in every if not each.is_open]
-    shown.update(each.outcome.kind for each in taken)
-    order = order_repairs([each.outcome.kind for each in left], shown)
-    return [left[place] for place in order] + taken
+    left, repaired = (
+        [failure for failure in failures if failure.is_open],
+        [failure for failure in failures if not failure.is_open],
+    )
+    shown.update(failure.outcome.kind for failure in repaired)
+    order = order_repairs([failure.outcome.kind for failure in left], shown)
+    return [left[place] for place in order] + repaired
 
 
 def count_demonstrations_by_kind(services: Services, run: Run) -> Counter[str | None]:
@@ -89,21 +94,23 @@ def claim_next_failure(services: Services, project: Project, person_id: UUID) ->
         left = verifications.skipped_question_ids(session, person_id)
     if not runs:
         return None
-    every = [each for each in list_failures(services, runs[0]) if each.outcome.question_id not in left]
+    failures = [failure for failure in list_failures(services, runs[0]) if failure.outcome.question_id not in left]
     mine = [
-        each for each in every if each.repair and (each.repair.status, each.repair.person_id) == ("held", person_id)
+        failure
+        for failure in failures
+        if failure.repair and (failure.repair.status, failure.repair.person_id) == ("held", person_id)
     ]
-    found = next(iter([*mine, *(each for each in every if each.is_open)]), None)
-    if found is not None:
+    claimed = next(iter([*mine, *(failure for failure in failures if failure.is_open)]), None)
+    if claimed is not None:
         with services.database.begin() as session:
-            reserve_question(session, found.outcome.question_id, person_id)
-    return found
+            reserve_question(session, claimed.outcome.question_id, person_id)
+    return claimed
 
 
 def list_approved_repairs(services: Services, run: Run) -> list[UUID]:
     """The approved repairs of the run's failures."""
     with services.database.read() as session:
-        failed = [each for each in verifications.list_outcomes(session, run) if each.is_failed]
+        failed = [outcome for outcome in verifications.list_outcomes(session, run) if outcome.is_failed]
         return verifications.list_approved_repairs(session, failed)
 
 
@@ -114,16 +121,16 @@ def freeze_repairs(services: Services, run: Run, by: str, name: str | None = Non
         raise Conflict("no repair of this verification is approved yet; repair a failure on the Annotate page first")
     with services.database.read() as session:
         held = libraries.load_demonstrations(session, run.library_id) if run.library_id else []
-        known = {each.trace_id for each in held}
+        known = {demonstration.trace_id for demonstration in held}
         fresh = [
-            each
-            for each in libraries.list_candidates(session, libraries.DemonstrationFilter())
-            if each.trace_id in repairs - known
+            demonstration
+            for demonstration in libraries.list_candidates(session, libraries.DemonstrationFilter())
+            if demonstration.trace_id in repairs - known
         ]
-    told = run.configuration["library"]
+    library = run.configuration["library"]
     added = f"{len(fresh)} repair{'' if len(fresh) == 1 else 's'}"
-    note = f"{told or 'nothing'} and {added} of failures of the verification of {run.started_at:%Y-%m-%d %H:%M} UTC"
-    named = name or (told.rpartition(":")[0] if told else DEFAULT_LIBRARY)
+    note = f"{library or 'nothing'} and {added} of failures of the verification of {run.started_at:%Y-%m-%d %H:%M} UTC"
+    named = name or (library.rpartition(":")[0] if library else DEFAULT_LIBRARY)
     return services.freeze_demonstrations(
         named, [*held, *fresh], libraries.DemonstrationFilter(), FreezeOptions(by=by, note=note)
     )

@@ -52,22 +52,22 @@ class TraceDrift:
     def to_json(self) -> dict[str, Any]:
         """For programs: steps that are the same are only counted."""
         changed = [asdict(step) for step in self.steps if step.state != "same"]
-        told = {"trace": self.trace, "question": self.question, "world": self.world, "state": self.state}
-        return {**told, "run": len(self.steps), "steps": changed}
+        data = {"trace": self.trace, "question": self.question, "world": self.world, "state": self.state}
+        return {**data, "run": len(self.steps), "steps": changed}
 
 
 def check_trace_drift(record: TraceRecord, context: ToolContext, find: Callable[[str], Tool | None]) -> TraceDrift:
     """Call the tools of the trace anew, each with its arguments; `find` gives a tool by its name."""
     now: dict[int, Mapping[str, Any] | None] = {}
-    found = list(_compare_steps(record.steps, context, find, now))
+    drifts = list(_compare_steps(record.steps, context, find, now))
     before = {step.position: step.data for step in record.steps}
     for step in record.steps:
         for name, origin in step.origins.items():
             place = _find_changed_step(origin, record.question.text, before, now)
             if place is not None:
                 why = f"step {step.position} took its {name.replace('_', ' ')} from here, where something else is now"
-                found = [_mark_broken(each, why) if each.position == place else each for each in found]
-    return TraceDrift(str(record.trace.id), record.question.text, record.project.world, tuple(found))
+                drifts = [_mark_broken(drift, why) if drift.position == place else drift for drift in drifts]
+    return TraceDrift(str(record.trace.id), record.question.text, record.project.world, tuple(drifts))
 
 
 def _compare_steps(

@@ -45,11 +45,11 @@ class KnownValue:
 
 def collect_known_values(data_by_step: Mapping[int, Mapping[str, Any] | None]) -> list[KnownValue]:
     """Every value in the observations, the latest step first, each text once."""
-    found: dict[str, KnownValue] = {}
+    values: dict[str, KnownValue] = {}
     for step in sorted(data_by_step, reverse=True):
         for text, pointer in _iterate_values(data_by_step[step] or {}, ""):
-            found.setdefault(text, KnownValue(text, {"from": "step", "step": step, "pointer": pointer}))
-    return list(found.values())
+            values.setdefault(text, KnownValue(text, {"from": "step", "step": step, "pointer": pointer}))
+    return list(values.values())
 
 
 def _iterate_values(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
@@ -90,26 +90,26 @@ def find_origin(value: Any, question: str, known: Sequence[KnownValue], sentence
     """
     if not isinstance(value, str):
         items = value if isinstance(value, (list, tuple)) else ()
-        each = [find_origin(item, question, known, sentences) for item in items]
-        parts = [{"item": place, "origin": origin} for place, origin in enumerate(each)]
+        origins = [find_origin(item, question, known, sentences) for item in items]
+        parts = [{"item": place, "origin": origin} for place, origin in enumerate(origins)]
         return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
-    wanted = value.strip()
-    if not wanted:
+    text = value.strip()
+    if not text:
         return TYPED_ORIGIN
     for candidate in known:
-        if candidate.text.casefold() == wanted.casefold():
+        if candidate.text.casefold() == text.casefold():
             return candidate.origin
-    if span := _find_span(wanted, question):
+    if span := _find_span(text, question):
         return {"from": "question", "start": span[0], "end": span[1]}
     for sentence in sentences:
-        if span := _find_span(wanted, sentence.text):
+        if span := _find_span(text, sentence.text):
             return {**sentence.origin, "start": span[0], "end": span[1]}
     parts = _find_parts(value, question, known, sentences)
     return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
 
 
-def _find_span(wanted: str, question: str) -> tuple[int, int] | None:
-    match = re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", question, re.IGNORECASE)
+def _find_span(text: str, question: str) -> tuple[int, int] | None:
+    match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", question, re.IGNORECASE)
     return match.span() if match else None
 
 
@@ -163,16 +163,16 @@ def _add_part(taken: list[dict[str, Any]], match: re.Match[str], origin: Origin)
 def resolve_origin(origin: Origin, question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]) -> str:
     """The text that a question, step or span origin points at; BrokenOrigin when there is none."""
     if origin["from"] == "question":
-        found = question
+        text = question
     elif origin["from"] == "step":
-        found = _resolve_pointer(data_by_step.get(origin["step"]), origin["pointer"])
+        text = _resolve_pointer(data_by_step.get(origin["step"]), origin["pointer"])
     else:
         raise BrokenOrigin(f"an origin of the form {origin['from']!r} names no single place")
     if "start" in origin:
-        if not 0 <= origin["start"] < origin["end"] <= len(found):
+        if not 0 <= origin["start"] < origin["end"] <= len(text):
             raise BrokenOrigin(f"the place {origin['start']}-{origin['end']} is outside of the text it points into")
-        return found[origin["start"] : origin["end"]]
-    return found
+        return text[origin["start"] : origin["end"]]
+    return text
 
 
 def _resolve_pointer(value: Any, pointer: str) -> str:

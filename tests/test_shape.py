@@ -55,8 +55,9 @@ def test_a_variable_is_named_for_what_it_holds():
             is_bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             if is_bound and node.id in {"found", "told", "heard", "wanted", "each"}:
                 vague[str(module.relative_to(ROOT))] += 1
-    # reasoners/replay/ is to be replaced by a method of its own.
-    assert {module: count for module, count in vague.items() if not module.startswith("reasoners/replay/")} == {}
+    # Fields of stored JSON: GenerationOptions.each, Count.each, SourceCallCheck.told.
+    stored = {"fiction/questions/expressions.py": 1, "fiction/universe/options.py": 1, "worlds/check.py": 1}
+    assert vague == stored
 
 
 @pytest.mark.parametrize("guide", ["README.md", "ARCHITECTURE.md"])

@@ -47,8 +47,8 @@ def read_questions(file: Path, format_name: str = AUTO) -> list[QuestionRecord]:
 def _detect_format(file: Path) -> str:
     name = file.name.removesuffix(".gz")
     by_name = (form.name for form in QUESTION_FORMATS.values() if form.sniff and form.sniff(name, ""))
-    if found := next(by_name, None):
-        return found
+    if match := next(by_name, None):
+        return match
     _, line = next(iter_nonblank_lines(file), (0, ""))
     by_content = (form.name for form in QUESTION_FORMATS.values() if form.sniff and form.sniff(name, line))
     return next(by_content, JSONL.name)

@@ -44,8 +44,8 @@ def format_final_answer(trace: Trace, sources: str = "both") -> str | None:
     """
     if trace.final_answer is None:
         return None
-    told = {"text": trace.answer_text, "graph": trace.answer_graph}
-    asked = {name: answer for name, answer in told.items() if sources in ("both", name)}
+    answers = {"text": trace.answer_text, "graph": trace.answer_graph}
+    asked = {name: answer for name, answer in answers.items() if sources in ("both", name)}
     if not any(answer is not None for answer in asked.values()):
         return trace.final_answer
     lines = [f"{name.title()} says: {' '.join((answer or '').split()) or NO_ANSWER}" for name, answer in asked.items()]
@@ -63,8 +63,8 @@ def extract_answers(ending: str, thought: str, source: str | None, sources: str 
         match[1].casefold(): strip_answer_markup(match[2]) for match in _SOURCE_LINE.finditer(f"{thought}\n{ending}")
     }
     says = {name: answer for name, answer in says.items() if sources in ("both", name)}
-    told, *remarks = [part.strip() for part in re.split(r"\n\s*\n", _SOURCE_LINE.sub("\n", ending).strip())]
-    final = strip_answer_markup(told)
+    text, *remarks = [part.strip() for part in re.split(r"\n\s*\n", _SOURCE_LINE.sub("\n", ending).strip())]
+    final = strip_answer_markup(text)
     final = "" if _NO_FINAL_ANSWER.fullmatch(final) else final
     if not says and source is not None:
         says[source] = final
@@ -80,8 +80,8 @@ def extract_answers(ending: str, thought: str, source: str | None, sources: str 
 
 def strip_or_none(answer: str | None) -> str | None:
     """What a source says, without the white space round it; None where it says nothing."""
-    told = (answer or "").strip()
-    return None if _NO_SOURCE_ANSWER.fullmatch(told) else told
+    text = (answer or "").strip()
+    return None if _NO_SOURCE_ANSWER.fullmatch(text) else text
 
 
 def strip_answer_markup(written: str) -> str:

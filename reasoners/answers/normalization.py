@@ -158,9 +158,9 @@ class AnswerMatcher:
             return False
         return self.contains_all(first, second) and self.contains_all(second, first)
 
-    def contains_all(self, answer: ParsedAnswer, wanted: ParsedAnswer) -> bool:
+    def contains_all(self, answer: ParsedAnswer, expected: ParsedAnswer) -> bool:
         """Whether the answer names everything that `wanted` names."""
-        return all(any(self.parts_match(part, other) for part in answer.parts) for other in wanted.parts)
+        return all(any(self.parts_match(part, other) for part in answer.parts) for other in expected.parts)
 
 
 def answers_equal(first: str, second: str) -> bool:

@@ -84,7 +84,7 @@ class AgentOptions:
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> "AgentOptions":
         """The setup of these options; SetupError names the known ones where one is not."""
-        known = [each.name for each in fields(cls)]
+        known = [option.name for option in fields(cls)]
         if unknown := sorted(options.keys() - set(known)):
             raise AgentOptionsError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
         return cls(**options)
@@ -98,8 +98,8 @@ class AgentOptions:
     @property
     def compared_sources(self) -> tuple[str, ...]:
         """Those whose answers are compared: text and graph as they may be asked, and the model itself."""
-        found = ("text", "graph") if self.sources == "both" else (self.sources,)
-        return (*found, "model") if self.own_answer and self.response != "none" else found
+        sources = ("text", "graph") if self.sources == "both" else (self.sources,)
+        return (*sources, "model") if self.own_answer and self.response != "none" else sources
 
     def to_json(self) -> dict[str, Any]:
         """As a trace's configuration keeps it."""

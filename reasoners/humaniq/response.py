@@ -58,17 +58,17 @@ def link_evidence(text: str, steps: Collection[int]) -> LinkedResponse:
     """The response with the marks that name one of these steps; the others are taken out and counted."""
     dropped = 0
 
-    def checked(found: re.Match[str]) -> str:
+    def checked(match: re.Match[str]) -> str:
         nonlocal dropped
-        named = list(dict.fromkeys(_parse_step_numbers(found[1])))
+        named = list(dict.fromkeys(_parse_step_numbers(match[1])))
         known = [number for number in named if number in steps]
         dropped += len(named) - len(known)
         return "".join(f" [step {number}]" for number in known)
 
     plain = _STEP_REFERENCE.sub(checked, text).strip()
     links = tuple(
-        {"step": int(found[1]), "start": found.start(), "end": found.end()}
-        for found in re.finditer(r"\[step (\d+)\]", plain)
+        {"step": int(match[1]), "start": match.start(), "end": match.end()}
+        for match in re.finditer(r"\[step (\d+)\]", plain)
     )
     # A mark behind a full stop belongs to the sentence before it.
     moved = re.sub(r"([.!?])((?: \[step \d+\])+)", r"\2\1", plain)
@@ -151,16 +151,16 @@ class ResponseWriter:
         if self.options.response == "short":
             return answers, {"response": answers.final_answer, "links": []}, reply.usage
         body, steps = said.get("response") or short or said.get("answer") or text, {step.position for step in seen}
-        found = link_evidence(" ".join(filter(None, (agreed.hedge, body))), steps)
-        told = {
-            "response": found.text,
-            "links": list(found.links),
-            "dropped_links": found.invalid_references,
+        linked = link_evidence(" ".join(filter(None, (agreed.hedge, body))), steps)
+        details = {
+            "response": linked.text,
+            "links": list(linked.links),
+            "dropped_links": linked.invalid_references,
             # How sure the answer is rests on no step.
             "unlinked": link_evidence(body, steps).unlinked_sentences,
             "hedge": agreed.hedge,
         }
-        return answers, told, reply.usage
+        return answers, details, reply.usage
 
     def _build_message(self, answers: TraceAnswers, agreed: Agreement, seen: Sequence[Step]) -> Message:
         """The request; observations give way as in the other prompts, the oldest first, and are left out at last."""

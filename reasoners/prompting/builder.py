@@ -68,7 +68,7 @@ class PromptBuilder:
         self._options = options
         only = None if options.sources == "both" else {tool.name for tool in task.tools}
         shown = (build_example(record, only, options.sources) for record in task.demonstrations)
-        self._examples = [each for each in shown if each.steps]
+        self._examples = [example for example in shown if example.steps]
         self._examples_by_cuts: dict[int, tuple[PromptExample, ...]] = {}
         # Steps are only ever added, so what gave way once would give way again.
         self._cut_count = 0
@@ -84,10 +84,10 @@ class PromptBuilder:
         beside = truncation.count_tool_tokens(self.prompt_format.tool_declarations(tools))
         last = 2 * len(self._examples) + len(steps)
         while True:
-            found = self.prompt_format.messages(self._build_parts(steps, tools, cue))
-            taken = truncation.count_message_tokens(found) + beside
+            messages = self.prompt_format.messages(self._build_parts(steps, tools, cue))
+            taken = truncation.count_message_tokens(messages) + beside
             if taken <= room:
-                return found
+                return messages
             if self._cut_count >= last:
                 raise PromptTooLong(
                     f"The prompt takes about {taken:,} tokens with all left out that may be, and there is room for "
@@ -110,7 +110,7 @@ class PromptBuilder:
             kept, uncut = count - max(given_way - count, 0), count - given_way
             shown = enumerate(self._examples[:kept])
             self._examples_by_cuts[given_way] = tuple(
-                self._cut_observations(each, 0 if place < uncut else len(each.steps)) for place, each in shown
+                self._cut_observations(example, 0 if place < uncut else len(example.steps)) for place, example in shown
             )
         return self._examples_by_cuts[given_way]
 

@@ -57,30 +57,30 @@ def parse_call(
 
 
 def _find_tool(name: str, tools: Sequence[Tool]) -> Tool:
-    wanted = SHOWHOW_TOOL_NAMES.get(name, name).casefold()
-    found = next((tool for tool in tools if tool.name.casefold() == wanted), None)
-    if found is None:
+    expected_name = SHOWHOW_TOOL_NAMES.get(name, name).casefold()
+    match = next((tool for tool in tools if tool.name.casefold() == expected_name), None)
+    if match is None:
         names = ", ".join(tool.name for tool in tools)
         raise InvalidToolCall(
             f"There is no tool {_truncate_quote(name)!r}. Use one of these: {names}; or, if you know the answer, "
             "write it behind `Final Answer:`."
         )
-    return found
+    return match
 
 
 def _parse_line(tool: Tool, line: str, question: str) -> Mapping[str, Any]:
     line = _strip_code_fence(line.strip())
     if not line:
-        if any(each.required for each in tool.parameters):
+        if any(parameter.required for parameter in tool.parameters):
             raise InvalidToolCall(f"{tool.name} was called without arguments. {format_usage_hint(tool)}")
         return {}
     if line.startswith('{"') or (line.startswith("{") and line.endswith("}")):
         return parse_json_arguments(tool, line)
     given = parse_input_line(tool.name, line, question)
-    if given.keys() <= {each.name for each in tool.parameters}:
+    if given.keys() <= {parameter.name for parameter in tool.parameters}:
         return given
     # A tool that is not the paper's takes a plain line where it needs one argument only.
-    needed = [each for each in tool.parameters if each.required] or list(tool.parameters[:1])
+    needed = [parameter for parameter in tool.parameters if parameter.required] or list(tool.parameters[:1])
     if len(needed) != 1:
         raise InvalidToolCall(f"{tool.name} takes more than a plain line. {format_usage_hint(tool)}")
     return {needed[0].name: line}
@@ -89,16 +89,16 @@ def _parse_line(tool: Tool, line: str, question: str) -> Mapping[str, Any]:
 def parse_json_arguments(tool: Tool, written: str) -> Mapping[str, Any]:
     """The arguments that were written as a JSON object."""
     try:
-        found = json.loads(written)
+        value = json.loads(written)
     except (ValueError, RecursionError):
         raise InvalidToolCall(
             f"The arguments of {tool.name} are no valid JSON: {_truncate_quote(written)}. {format_usage_hint(tool)}"
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InvalidToolCall(
             f"The arguments of {tool.name} are no JSON object: {_truncate_quote(written)}. {format_usage_hint(tool)}"
         )
-    return found
+    return value
 
 
 def parse_keyword_call(written: str) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ def parse_keyword_call(written: str) -> dict[str, Any] | None:
         call = ast.parse(written, mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not call.keywords:
             return None
-        return {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        return {str(parameter.arg): ast.literal_eval(parameter.value) for parameter in call.keywords}
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
@@ -121,21 +121,25 @@ def _strip_code_fence(line: str) -> str:
 
 
 def _validate_arguments(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    known = {each.name: each for each in tool.parameters}
+    known = {parameter.name: parameter for parameter in tool.parameters}
     wrong = [f"it has no argument {_truncate_quote(str(name))!r}" for name in given if name not in known]
-    wrong += [f"{each.name} is missing" for each in known.values() if each.required and given.get(each.name) is None]
-    found: dict[str, Any] = {}
+    wrong += [
+        f"{parameter.name} is missing"
+        for parameter in known.values()
+        if parameter.required and given.get(parameter.name) is None
+    ]
+    arguments: dict[str, Any] = {}
     for name, value in given.items():
         if name in known and value is not None:
             try:
-                found[name] = _coerce_value(known[name], value)
+                arguments[name] = _coerce_value(known[name], value)
             except ValueError as bad:
                 wrong.append(f"{name}: {bad}")
-    if not wrong and (long := len(json.dumps(found, ensure_ascii=False))) > MAX_CALL_CHARS:
+    if not wrong and (long := len(json.dumps(arguments, ensure_ascii=False))) > MAX_CALL_CHARS:
         wrong.append(f"its arguments take {long:,} characters, and there is room for {MAX_CALL_CHARS:,}")
     if wrong:
         raise InvalidToolCall(f"{tool.name} cannot be run: {'; '.join(wrong)}. {format_usage_hint(tool)}")
-    return found
+    return arguments
 
 
 def _coerce_value(parameter: Parameter, value: Any) -> Any:
@@ -153,7 +157,9 @@ def _coerce_value(parameter: Parameter, value: Any) -> Any:
 
 def format_usage_hint(tool: Tool) -> str:
     """How a tool is called, in a sentence."""
-    sample = {each.name: _PLACEHOLDERS.get(each.kind, "...") for each in tool.parameters if each.required}
+    sample = {
+        parameter.name: _PLACEHOLDERS.get(parameter.kind, "...") for parameter in tool.parameters if parameter.required
+    }
     return f"Call it with {json.dumps(sample)}." if sample else "Call it with {}."
 
 

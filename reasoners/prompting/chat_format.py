@@ -39,16 +39,16 @@ class ChatFormat:
 
     def messages(self, material: PromptParts) -> list[Message]:
         """The instructions, the demonstrations as earlier questions, the question with the steps so far."""
-        found = [*self._opening_messages(material), *_example_messages(material.example, "")]
-        return [*found, Message("user", material.instruction)] if material.instruction else found
+        messages = [*self._opening_messages(material), *_example_messages(material.example, "")]
+        return [*messages, Message("user", material.instruction)] if material.instruction else messages
 
     def _opening_messages(self, material: PromptParts) -> list[Message]:
         """What comes before the question; written once, as long as the demonstrations are the same."""
         if self._cached_examples is not material.demonstrations:
             system = render_prompt("chat", sources=material.sources, demonstrations=len(material.demonstrations))
             self._cached_examples, self._cached_messages = material.demonstrations, [Message("system", system)]
-            for number, each in enumerate(material.demonstrations, start=1):
-                self._cached_messages += _example_messages(each, f"shown_{number}_")
+            for number, message in enumerate(material.demonstrations, start=1):
+                self._cached_messages += _example_messages(message, f"shown_{number}_")
         return self._cached_messages
 
     def tool_declarations(self, tools: Sequence[Tool]) -> Sequence[Tool]:
@@ -86,11 +86,11 @@ def _format_reply(reply: ChatReply) -> str:
 def _example_messages(shown: PromptExample, prefix: str) -> Iterator[Message]:
     yield Message("user", shown.question)
     for step in shown.steps:
-        for each in chat.step_to_messages(step):
-            calls = tuple(Written(f"{prefix}{call.id}", call.name, call.arguments) for call in each.calls)
-            answers = f"{prefix}{each.call_id}" if each.call_id else ""
+        for message in chat.step_to_messages(step):
+            calls = tuple(Written(f"{prefix}{call.id}", call.name, call.arguments) for call in message.calls)
+            answers = f"{prefix}{message.call_id}" if message.call_id else ""
             # Servers refuse an assistant's message with neither words nor calls.
-            yield Message(each.role, each.text_with_reasoning or ("" if calls else "(nothing)"), calls, answers)
+            yield Message(message.role, message.text_with_reasoning or ("" if calls else "(nothing)"), calls, answers)
     if shown.final_answer is not None:
         yield Message(
             "assistant", "\n\n".join(filter(None, (shown.final_thought, f"{FINAL_ANSWER_LABEL} {shown.final_answer}")))

@@ -45,7 +45,7 @@ class ReActFormat:
             # Written once, as long as they are the same.
             self._cached_examples, self._cached_texts = (
                 material.demonstrations,
-                [format_transcript(_convert_example(each)) for each in material.demonstrations],
+                [format_transcript(_convert_example(example)) for example in material.demonstrations],
             )
         system = render_prompt(
             "react", sources=material.sources, tools=material.tools, demonstrations=self._cached_texts
@@ -72,24 +72,24 @@ def parse_react_reply(reply: ChatReply, question: str, tools: Sequence[Tool], ho
     if reply.stopped == "length":
         refused = f"The reply was cut off, because it was too long. Think in a few words. {how}"
         return ParsedReply(reply.text, rejection=refused)
-    told = parse_transcript(_truncate_at_observation(said))
-    acted = next((place for place, turn in enumerate(told.turns) if turn.action is not None), None)
-    turns = told.turns if acted is None else told.turns[: acted + 1]
-    thought = "\n".join(filter(None, (told.preamble, *(turn.thought for turn in turns))))
-    if acted is not None and not _is_answer_without_action(told, told.turns[acted], tools):
+    transcript = parse_transcript(_truncate_at_observation(said))
+    acted = next((place for place, turn in enumerate(transcript.turns) if turn.action is not None), None)
+    turns = transcript.turns if acted is None else transcript.turns[: acted + 1]
+    thought = "\n".join(filter(None, (transcript.preamble, *(turn.thought for turn in turns))))
+    if acted is not None and not _is_answer_without_action(transcript, transcript.turns[acted], tools):
         try:
-            return ParsedReply(thought or thinking, calls=(_parse_turn_call(told.turns[acted], question, tools),))
+            return ParsedReply(thought or thinking, calls=(_parse_turn_call(transcript.turns[acted], question, tools),))
         except InvalidToolCall as wrong:
             return ParsedReply(reply.text, rejection=str(wrong))
-    if told.final_answer is not None:
-        thought = "\n".join(filter(None, (thought, told.final_thought)))
-        return ParsedReply(thought or thinking, final_answer=told.final_answer)
+    if transcript.final_answer is not None:
+        thought = "\n".join(filter(None, (thought, transcript.final_thought)))
+        return ParsedReply(thought or thinking, final_answer=transcript.final_answer)
     return ParsedReply(reply.text, rejection=f"The reply has no action and no answer. {how}")
 
 
 def _truncate_at_observation(said: str) -> str:
     """What is said up to the first observation, and no further than the answer where that comes before any action."""
-    marked = _LOOSE_MARKER.sub(lambda found: f"{(found[1] or found[2]).title()}:", said)
+    marked = _LOOSE_MARKER.sub(lambda match: f"{(match[1] or match[2]).title()}:", said)
     marked = _OBSERVATION.split(marked, maxsplit=1)[0]
     first = _ACTION_OR_ANSWER.search(marked)
     if first is None or first[0] == "Action:":
@@ -98,10 +98,14 @@ def _truncate_at_observation(said: str) -> str:
     return marked[: goes_on.start()] if goes_on else marked
 
 
-def _is_answer_without_action(told: ReactTranscript, turn: ReactTurn, tools: Sequence[Tool]) -> bool:
+def _is_answer_without_action(transcript: ReactTranscript, turn: ReactTurn, tools: Sequence[Tool]) -> bool:
     """Whether an action is none, such as `Action: none needed`, and an answer follows it."""
     names = {tool.name.casefold() for tool in tools}
-    return told.final_answer is not None and not turn.action_input and not names & set(_split_words(turn.action or ""))
+    return (
+        transcript.final_answer is not None
+        and not turn.action_input
+        and not names & set(_split_words(turn.action or ""))
+    )
 
 
 def _split_words(action: str) -> list[str]:

@@ -17,7 +17,7 @@ _INTERMEDIATE_VARIABLE = re.compile(r"\?x\d+")
 QueryCandidate = Mapping[str, Any]
 
 
-class GraphLookup:
+class ReplayGraphLookup:
     """What the graph tells in one run."""
 
     def __init__(self, inquiry: LookupState) -> None:

@@ -7,7 +7,7 @@ from reasoners.replay.articles import ArticleLookup
 from reasoners.replay.asks import BLANK, GRAPH, TEXT, WEB
 from reasoners.replay.english import as_day, join_names
 from reasoners.replay.entities import FoundEntity, is_same, merge_entities, ways_to_write
-from reasoners.replay.graph import GraphLookup, count_hops, relations
+from reasoners.replay.graph import ReplayGraphLookup, count_hops, relations
 from reasoners.replay.inquiry import LookupState
 from reasoners.replay.lessons import ReplayKnowledge
 from reasoners.replay.pages import WebPageLookup
@@ -23,7 +23,11 @@ class SourceLookups:
     def __init__(self, walk: ReplaySession, lessons: ReplayKnowledge) -> None:
         self._inquiry = inquiry = LookupState.begin(walk, lessons)
         self._walk, self._lessons, self.names = walk, lessons, inquiry.names
-        self._graph, self._articles, self._pages = GraphLookup(inquiry), ArticleLookup(inquiry), WebPageLookup(inquiry)
+        self._graph, self._articles, self._pages = (
+            ReplayGraphLookup(inquiry),
+            ArticleLookup(inquiry),
+            WebPageLookup(inquiry),
+        )
         self._sources = [source for source in (GRAPH, TEXT, WEB) if source in lessons.sources and self._has(source)]
 
     @property

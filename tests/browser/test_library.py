@@ -48,7 +48,9 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     ida.fill("Search", "ALASKA tallest")
     expect(page.get_by_text("1 of 1", exact=True)).to_be_visible()
     expect(page.locator("h2.question")).to_have_text("What is the tallest mountain in alaska?")
-    expect(page.locator("li.step").first).to_contain_text("wikisearch")
+    tool = page.locator("li.step").first.locator(".tool")
+    expect(tool).to_have_text("Search")
+    expect(tool).to_have_attribute("title", "wikisearch")
     ida.press("Alt+e")
     expect(ida.dialog).to_contain_text("1 demonstration of mintaka, version 1")
     ida.take("Format", "openai")
@@ -75,7 +77,7 @@ def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow)
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     alert = joe.dialog.get_by_role("alert")
     expect(alert).to_contain_text("1 demonstration gives away questions of the split 'held-out'", timeout=60_000)
-    assert joe.rows("What is given away") == [["What is the tallest mountain in alaska?", asked["question"], "1.000"]]
+    assert joe.rows("Test questions among the demonstrations") == [["What is the tallest mountain in alaska?", asked["question"], "1.000"]]
     assert "peaks" not in {each["name"] for each in json.loads(home.run("library", "list", "--json"))}
     joe.dialog.get_by_text("Freeze anyway: includes test questions").click()
     joe.settle()

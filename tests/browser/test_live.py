@@ -73,7 +73,7 @@ def record(ada: Annotator) -> None:
     expect(ada.steps.last).to_contain_text("Tony Giglio")
     step(ada, "Alt+3", "The graph needs his id.", title="Tony Giglio")
     expect(ada.steps.last).to_contain_text("Q1310139")
-    step(ada, "Alt+4", "How is that asked?", question="Where was Tony Giglio born?", **{"entity ids": "Q1310139"})
+    step(ada, "Alt+4", "How is that asked?", question="Where was Tony Giglio born?", entity_ids="Q1310139")
     expect(ada.steps.last).to_contain_text("P19")
     step(ada, "Alt+5", "I ask the graph.", sparql="SELECT ?place { wd:Q1310139 wdt:P19 ?place }")
     expect(ada.steps.last).to_contain_text("Q54145")

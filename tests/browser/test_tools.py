@@ -56,7 +56,7 @@ def test_what_was_recorded_is_counted_and_a_link_leads_to_its_step(page: Page, r
     max_.take("Project", PROJECT)
     assert f"of_project={PROJECT}" in page.url
     told = report(real, "--project", PROJECT)
-    rows = {row[0]: row for row in max_.rows("What the tools are worth")}
+    rows = {row[0]: row for row in max_.rows("Tool quality")}
     assert {name: row[1] for name, row in rows.items()} == {t["tool"]: f"{t['calls']:,}" for t in told["tools"]}
     (read,) = [each for each in told["tools"] if each["tool"] == "read"]
     assert read["failures"]["not found"] >= 1

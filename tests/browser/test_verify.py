@@ -63,7 +63,7 @@ class Verifier(Librarian):
 
     def failures(self) -> list[list[str]]:
         """The rows of the table of failures."""
-        return self.rows("Failures, what teaches most first")
+        return self.rows("Failures by expected benefit of a repair")
 
 
 def verified(vera: Verifier) -> list[list[str]]:
@@ -142,11 +142,11 @@ def test_a_verification_is_watched_stopped_and_gone_on_with(page: Page, home: Sh
     sizes = page.locator(".st-key-verification_sizes")
     sizes.filter(has_text=re.compile(r"left\s*\d+\s*right\s*[1-9]")).first.wait_for(timeout=120_000)
     page.get_by_role("button", name="Stop").first.click()
-    page.get_by_role("button", name="that are left").first.wait_for(timeout=60_000)
+    page.get_by_role("button", name="questions left").first.wait_for(timeout=60_000)
     pat.settle()
     expect(page.get_by_text("was stopped; it can be continued.")).to_be_visible()
     # The same verification goes on, and what was answered before is not asked again.
-    page.get_by_role("button", name="that are left").click()
+    page.get_by_role("button", name="questions left").click()
     done = re.compile(rf"questions\s*{MANY}\s*right\s*{MANY}\s*wrong\s*0")
     sizes.filter(has_text=done).first.wait_for(timeout=120_000)
     page.get_by_text("Every question was answered correctly.").first.wait_for()

@@ -74,7 +74,7 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     about = json.loads(home.run("world", "info", "townsfolk", "--json"))
     assert (about["people"], about["seed"], about["per_template"]) == (120, 1, 1)
     expect(page.locator(".st-key-sizes")).to_contain_text(f"{about['triples']:,}")
-    expect(page.get_by_role("region", name="Facts by the sources that tell them")).to_contain_text("birthplace")
+    expect(page.get_by_role("region", name="Facts by source")).to_contain_text("birthplace")
     ann.click(f"See the {about['questions']:,} questions")
     row = json.loads(home.run("world", "questions", "townsfolk", "--limit", "1", "--json"))[0]
     expect(page.locator("h2.question")).to_have_text(row["text"])

@@ -46,7 +46,7 @@ def latency_class_names() -> list[str]:
 
 def show_tool_table(tools: Sequence[ToolStatistics]) -> None:
     """Draw the table; a click on the name of a tool opens its charts."""
-    show_table(TOOL_COLUMNS, [_tool_row(each) for each in tools], key="tools", label="Tool quality", go=select_tool)
+    show_table(TOOL_COLUMNS, [_tool_row(tool) for tool in tools], key="tools", label="Tool quality", go=select_tool)
 
 
 def select_tool(name: str) -> None:
@@ -131,7 +131,7 @@ def _describe_tool(of: ToolStatistics) -> str:
 
 def show_worst_rated(worst: Sequence[RatedStep]) -> None:
     """Draw the lowest ratings first; a click opens the trace at its step."""
-    low = {f"{each.trace_id}:{each.position}": each for each in worst if each.rating < 5}
+    low = {f"{call.trace_id}:{call.position}": call for call in worst if call.rating < 5}
     if not low:
         st.caption(
             "Every rated observation has five stars."
@@ -145,14 +145,14 @@ def show_worst_rated(worst: Sequence[RatedStep]) -> None:
 
     rows = [
         [
-            TableCell("★" * each.rating + "☆" * (5 - each.rating)),
-            TableCell(each.tool),
-            TableCell(_truncate(each.question), go=which),
-            TableCell(_truncate(each.thought)),
-            TableCell(f"{each.position}", number=True),
-            TableCell(f"{each.started_at:%Y-%m-%d %H:%M}"),
+            TableCell("★" * call.rating + "☆" * (5 - call.rating)),
+            TableCell(call.tool),
+            TableCell(_truncate(call.question), go=which),
+            TableCell(_truncate(call.thought)),
+            TableCell(f"{call.position}", number=True),
+            TableCell(f"{call.started_at:%Y-%m-%d %H:%M}"),
         ]
-        for which, each in low.items()
+        for which, call in low.items()
     ]
     columns = ("rating", "tool", "question", "thought", "step", "when (UTC)")
     show_table(columns, rows, key="worst", label="Observations rated worst", go=open_step)
@@ -206,9 +206,9 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
         return
     show_tool_table(report.tools)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        name = _show_filter("One tool in detail", "tool", [each.tool for each in report.tools], 260)
+        name = _show_filter("One tool in detail", "tool", [tool.tool for tool in report.tools], 260)
         _show_downloads(report, scope)
-    chosen = next((each for each in report.tools if each.tool == name), None)
+    chosen = next((tool for tool in report.tools if tool.tool == name), None)
     if chosen is not None:
         show_tool_charts(chosen)
         report = get_cached_tool_report(
