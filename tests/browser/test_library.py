@@ -39,10 +39,10 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     ida.press("Alt+n")
     expect(page.get_by_text("2 of 20", exact=True)).to_be_visible()
     expect(page.locator("h2.question")).not_to_have_text(first)
-    for _ in range(11):
-        ida.press("Alt+n")
     # The page of the list turns with the keys, both ways.
-    expect(page.get_by_text("13 of 20", exact=True)).to_be_visible()
+    for place in range(3, 14):
+        ida.press("Alt+n")
+        expect(page.get_by_text(f"{place} of 20", exact=True)).to_be_visible()
     ida.press("Alt+p")
     expect(page.get_by_text("12 of 20", exact=True)).to_be_visible()
     ida.fill("Search", "ALASKA tallest")
@@ -77,7 +77,9 @@ def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow)
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     alert = joe.dialog.get_by_role("alert")
     expect(alert).to_contain_text("1 demonstration gives away questions of the split 'held-out'", timeout=60_000)
-    assert joe.rows("Test questions among the demonstrations") == [["What is the tallest mountain in alaska?", asked["question"], "1.000"]]
+    assert joe.rows("Test questions among the demonstrations") == [
+        ["What is the tallest mountain in alaska?", asked["question"], "1.000"]
+    ]
     assert "peaks" not in {each["name"] for each in json.loads(home.run("library", "list", "--json"))}
     joe.dialog.get_by_text("Freeze anyway: includes test questions").click()
     joe.settle()
