@@ -160,7 +160,7 @@ def run_verification(
                 tell(sum(outcome.is_finished for outcome in work.outcomes()), every)
         work.score_missing_answers()
         if work.model_error:
-            raise Conflict(f"{work.model_error} The same words again go on with the verification.")
+            raise Conflict(f"{work.model_error} The same command again continues the verification.")
         outcomes = work.outcomes()
         if all(outcome.is_finished for outcome in outcomes):
             with services.database.begin() as session:

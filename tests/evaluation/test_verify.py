@@ -137,7 +137,7 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
         working.send_signal(signal.SIGINT)
         _, err = working.communicate(timeout=60)
         assert working.returncode == 1
-        assert err.strip().endswith("the verification was stopped; the same words again go on with it")
+        assert err.strip().endswith("the verification was stopped; the same command again continues it")
         before = home.rows("SELECT count(*) FROM trace")[0][0]
         assert before < 30
         # Who was stopped has not failed.
@@ -197,7 +197,7 @@ def test_a_model_that_is_there_for_no_question_fails_none(tmp_path):
     with ModelServer(lambda request: pupil(request) if request.place < 10 else refused) as server:
         told = home.verify(server, "--at-once", 2, status=1)["said"]
         assert "refuses the key (401)" in told
-        assert told.endswith("The same words again go on with the verification.")
+        assert told.endswith("The same command again continues the verification.")
         assert len(server.requests) <= 12
     with ModelServer([]) as gone:
         pass
@@ -217,7 +217,7 @@ def test_what_cannot_be_is_told_in_a_sentence(tmp_path):
         ("--project", PROJECT, "--reasoner", "humaniq", "--option", "pipeline=magic"): "there is no pipeline 'magic'",
         ("--again", "x"): "'x' is no id of a verification",
         ("--again", "0192f0c1-2f5e-7c4a-8d32-000000000000"): "there is no verification 0192f0c1",
-        ("--list",): "name a project",
+        ("--list",): "name an existing project",
     }
     for words, sentence in told.items():
         _, err = home.run("verify", *words, status=1)
