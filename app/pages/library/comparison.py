@@ -10,7 +10,7 @@ from app.widgets.library_choice import list_versions
 from app.widgets.plain_text import escape_markdown
 from app.widgets.selected_library import SelectedLibrary
 from app.widgets.table import TableCell, show_table
-from db.libraries import Demonstration
+from db.libraries import Demonstration, LibraryVersion
 from fewshot_library.statistics import LibraryStatistics
 
 MAX_LISTED_CHANGES = 500
@@ -20,19 +20,20 @@ MAX_LISTED_CHANGES = 500
 def show_comparison(library: SelectedLibrary) -> None:
     """Ask for the other one, and draw the difference from it to this one."""
     services = library.services
-    versions = list_versions(services.database)
-    others = [SelectedLibrary(services, version) for version in versions if version.id != library.id]
+    others = [version for version in list_versions(services.database) if version.id != library.id]
     if not others:
         st.info("There is no other version to compare with. Freeze another one; nothing of the earlier is lost.")
         return
-    earlier = st.selectbox(
+    # The options are versions alone: Streamlit copies them deeply, and the services cannot be copied.
+    chosen_version = st.selectbox(
         "What has changed since",
         others,
         index=_default_earlier_index(library, others),
-        format_func=lambda other: other.title,
+        format_func=lambda other: SelectedLibrary(services, other).title,
         key=f"compare_{library.reference or 'approved'}",
         width=420,
     )
+    earlier = SelectedLibrary(services, chosen_version)
     changed = library.difference(earlier)
     st.markdown(
         f"From {escape_markdown(earlier.title)} to {escape_markdown(library.title)}: **{len(changed.added):,} added**, "
@@ -50,13 +51,13 @@ def show_comparison(library: SelectedLibrary) -> None:
         open_demonstration(services.database, UUID(chosen))
 
 
-def _default_earlier_index(library: SelectedLibrary, others: Sequence[SelectedLibrary]) -> int:
+def _default_earlier_index(library: SelectedLibrary, others: Sequence[LibraryVersion]) -> int:
     """The version before this one, else the first."""
     if library.version is None:
         return 0
     name, number = library.version.name, library.version.number
-    mine = (place for place, other in enumerate(others) if other.version and other.version.name == name)
-    return next((place for place in mine if (others[place].version or library.version).number < number), 0)
+    mine = (place for place, other in enumerate(others) if other.name == name)
+    return next((place for place in mine if others[place].number < number), 0)
 
 
 def _show_changes(title: str, demonstrations: Sequence[Demonstration], key: str) -> None:
