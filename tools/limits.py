@@ -70,7 +70,8 @@ def to_tool_error(name: str, failure: BaseException) -> ToolError:
     if isinstance(failure, ValidationError):
         places = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in failure.errors())
         return ToolError(f"{name} cannot run: {'; '.join(places)}.", ErrorKind.WRONG_ARGUMENTS)
-    return ToolError(f"{name} failed with {summarize_exception(failure)}; try other arguments, or another tool.")
+    sentence = f"{name} failed with {summarize_exception(failure)}; try other arguments, or another tool."
+    return ToolError(sentence, ErrorKind.OTHER)
 
 
 def first_exception(failed: BaseException) -> BaseException:

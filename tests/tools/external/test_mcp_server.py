@@ -200,7 +200,7 @@ def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(no
         ({"command": sys.executable, "args": ["-c", "pass"]}, "it ended"),
         ({"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"], "seconds": 1}, "within 1 s"),
         ({"command": sys.executable, "args": ["-c", "print('x' * 9_000_000)"]}, "8,000,000 bytes"),
-        ({"command": sys.executable, "environment": ["NO_SUCH_VARIABLE"]}, "the variable NO_SUCH_VARIABLE"),
+        ({"command": sys.executable, "environment": ["NO_SUCH_VARIABLE"]}, "the environment variable NO_SUCH_VARIABLE"),
         ({"url": "http://127.0.0.1:9/mcp"}, "it ended with ConnectError"),
         ({"url": "http://127.0.0.1:9/sse", "transport": "sse"}, "it ended with ConnectError"),
     ],
