@@ -1,8 +1,7 @@
-"""Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection, live worlds."""
+"""Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from datetime import datetime
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -29,25 +28,6 @@ def build_demonstration_filter(**conditions: Any) -> DemonstrationFilter:
     if conditions.get("by") not in (None, PEOPLE, MODELS):
         raise CommandError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {conditions['by']!r}")
     return DemonstrationFilter(**conditions)
-
-
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answer from their recorded answers only.")]
-AsOfOption = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="Live worlds answer as of then: 2026-11-21T14:00.")
-]
-
-
-def apply_record_options(services: Services, as_of: str | None, *, offline: bool) -> Services:
-    """The services with live worlds that answer from their record, where the options ask for it."""
-    settings = services.settings
-    if offline:
-        settings = replace(settings, offline=True)
-    if as_of:
-        try:
-            settings = replace(settings, as_of=datetime.fromisoformat(as_of).astimezone())
-        except ValueError as error:
-            raise CommandError(f"--as-of is {as_of!r}; write a time such as 2026-11-21T14:00") from error
-    return services if settings == services.settings else Services(settings, services.environ)
 
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
+from app.cli.record_options import AsOfOption, OfflineOption, apply_record_options
 from app.services import services
 from worlds.check import SearchProbe, SourceCallCheck, check_sources, choose_probe
 from worlds.live.description import list_presets, read_preset
